@@ -3,34 +3,45 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TESTABLE := $(VENV)/.testable
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # or each process that a test starts would compile every module again
 
-.PHONY: help setup hooks demo live-demo test test-all test-brokers test-spark mutants check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup shell hooks demo live-demo test test-all test-brokers test-spark mutants check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY)  ## create .venv with all development tools
 
-$(READY): pyproject.toml constraints.txt
+$(TESTABLE): pyproject.toml constraints.txt  # what the default tests and the demo need
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shoal needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing packages; this takes a few minutes ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	@touch $(READY)
+	$(INSTALL) -e ".[tests]"
+	@touch $@
+
+$(READY): $(TESTABLE)
+	@echo "installing development tools, among them Spark ..."
+	$(INSTALL) -e ".[dev]"
+	@touch $@
+
+shell: $(READY)  ## open a shell that finds `shoal`; exit ends it
+	@echo "shoal is on the path of this shell; 'exit' ends it. Try: shoal methods"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $${SHELL:-/bin/sh} || true
 
 hooks: $(READY)  ## run the checks before every commit
 	$(BIN)/pre-commit install
 
-demo: $(READY)  ## generate a day of web visits, anonymize it, audit it, draw it
+demo: $(TESTABLE)  ## generate a day of web visits, anonymize it, audit it, draw it
 	$(BIN)/shoal demo --out demo-out
 
-live-demo: $(READY)  ## send visits to a NATS server, kill and restart a run that reads them, show that nothing is lost
+live-demo: $(TESTABLE)  ## send visits to a NATS server, kill and restart a run that reads them, show that nothing is lost
 	$(BIN)/python examples/live/run_demo.py
 
-test: $(READY)  ## run the default tests
+test: $(TESTABLE)  ## run the default tests
 	$(BIN)/python -m tests.compile_once
 	$(PYTEST) -m "not slow and not exhaustive and not brokers and not spark"
 
@@ -38,7 +49,7 @@ test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
 	SHOAL_TESTS=all $(PYTEST) -m "not brokers and not spark"
 
-test-brokers: $(READY)  ## start real brokers and kill runs that use them; what is not installed is left out
+test-brokers: $(TESTABLE)  ## start real brokers and kill runs that use them; what is not installed is left out
 	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "brokers$(if $(filter all,$(SHOAL_TESTS)),, and not slow)" tests/brokers
 
@@ -46,7 +57,7 @@ test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill exe
 	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -rs -n 0 -m spark tests/spark
 
-mutants: $(READY)  ## plant defects and see the default tests catch each of them
+mutants: $(TESTABLE)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
 
 check: $(READY)  ## lint, types, import rules

@@ -21,7 +21,9 @@ SUITE = (
     "tuples_loss",
     "spark_loss",
     "spark_parts",
+    "spark_scale",
     "audit_tuples",
+    "audit_tables",
     "arrival_attack",
     "sets_speed",
     "flexible_speed",
@@ -37,6 +39,7 @@ SUITE = (
 )
 """What `make bench` runs."""
 LONG = (
+    "serve",
     "attack_matrix",
     "tuples_missing",
     "tuples_optimum",
@@ -54,6 +57,7 @@ LONG = (
     "sets_trees",
     "sets_growth",
     "sets_city",
+    "sets_study",
     "live_systems",
     "live_kafka",
     "live_workers",

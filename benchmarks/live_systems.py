@@ -31,7 +31,7 @@ from shoal.encode.messages import JsonMessages
 from shoal.errors import InputError, OutputError
 from shoal.sinks.mqtt import MqttSink
 from shoal.sources.live import LiveSource, Pace
-from shoal.sources.message_log import MessageLog
+from shoal.sources.logged.message_log import MessageLog
 from shoal.sources.mqtt import MqttReader
 
 TRIES = 3

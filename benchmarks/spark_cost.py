@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,13 @@ _SESSION, _USER = 3, 11
 """Places in /proc/<pid>/stat after the name: session, user time, system time."""
 
 
+class Spent(NamedTuple):
+    """Processor seconds."""
+
+    java: float
+    python: float
+
+
 def write_events(folder: Path, rows: int) -> None:
     """Visits of 100,000 people to 10,000 sites in two hours, in order."""
     (folder / "in").mkdir(parents=True)
@@ -65,31 +73,34 @@ def write_events(folder: Path, rows: int) -> None:
         (folder / f"{out}.toml").write_text(POLICY.format(out=out))
 
 
-def run(folder: Path, env: dict[str, str], out: str, *words: str) -> tuple[float, int]:
+def run(folder: Path, env: dict[str, str], out: str, *words: str) -> tuple[Spent, int]:
     """The processor seconds of a run with all that it starts, and how many rows it released."""
     command = [sys.executable, "-m", "shoal.cli", "run", f"{out}.toml", "--quiet", "--json", *words]
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=printed, start_new_session=True)
-        spent: dict[int, float] = {}
+        spent: dict[tuple[int, bool], float] = {}
         while process.poll() is None:  # the JVM and its workers are not children that are waited for
             spent |= _session_seconds(process.pid)
             time.sleep(_EVERY)
         if process.returncode:
             raise SystemExit(f"the run ended with {process.returncode}")
         printed.seek(0)
-        return sum(spent.values()), int(json.loads(printed.read())["released"])
+        java = sum(seconds for (_, is_java), seconds in spent.items() if is_java)
+        return Spent(java, sum(spent.values()) - java), int(json.loads(printed.read())["released"])
 
 
-def _session_seconds(session: int) -> dict[int, float]:
-    """Processor seconds so far of every process of a session."""
+def _session_seconds(session: int) -> dict[tuple[int, bool], float]:
+    """Processor seconds so far of every process of a session, and whether it is a JVM."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
+            name, _, rest = path.read_text().rpartition(")")
         except OSError:
             continue  # it has ended
+        fields = rest.split()
         if int(fields[_SESSION]) == session:
-            found[int(path.parent.name)] = (int(fields[_USER]) + int(fields[_USER + 1])) / os.sysconf("SC_CLK_TCK")
+            seconds = (int(fields[_USER]) + int(fields[_USER + 1])) / os.sysconf("SC_CLK_TCK")
+            found[int(path.parent.name), name.endswith("(java")] = seconds
     return found
 
 
@@ -103,6 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as place:
         key = Path(place) / "key"
         key.write_bytes(bytes(range(32, 64)))
+        key.chmod(0o600)
         env = {**os.environ, "SHOAL_KEY_FILE": str(key)}
         few, all_rows = Path(place) / "few", Path(place) / "all"
         write_events(few, 1_000)
@@ -116,12 +128,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name, out, words in runs[: 1 if given.tiny else 2]:  # starting Spark takes longer than a tiny run may
             start, _ = run(few, env, out, *words)
             whole, released = run(all_rows, env, out, *words)
-            spent = max(whole - start, 0.01)
-            rates.append(rows / spent)
-            lines.append([name, short(start), short(spent), short(rates[-1]), f"{rates[-1] / rates[0]:.2f}",
-                          f"{released:,}"])  # fmt: skip
+            java, python = (max(more - less, 0.0) for more, less in zip(whole, start, strict=True))
+            rates.append(rows / max(java + python, 0.01))
+            lines.append([name, short(sum(start)), short(java), short(python), short(rates[-1]),
+                          f"{rates[-1] / rates[0]:.2f}", f"{released:,}"])  # fmt: skip
         same = given.tiny or _table(all_rows / "here").equals(_table(all_rows / "there"))
-        columns = ["run", "start-up, processor s", "rest, processor s", "events per processor s", "times", "released"]
+        columns = [
+            "run", "start-up, processor s", "rest in the JVM", "rest in Python", "events per processor s", "times",
+            "released",
+        ]  # fmt: skip
         report.table("z", columns, lines)
         report.text("same", f"Both released the same rows in the same order: {'yes' if same else 'NO'}.")
     report.write()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from benchmarks.measure import TIME_COLUMNS, Meter, Report, apart, parse, parser, peak_megabytes, short
-from shoal.cli.report import report as report_command
+from shoal.cli.evidence.report import report as report_command
 
 HOURS = 24
 PEOPLE = 60_000

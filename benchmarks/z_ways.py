@@ -15,7 +15,7 @@ import shoal
 from benchmarks.measure import Report, parse, parser
 from benchmarks.z_following import best_fixed
 from benchmarks.z_targets import COLUMNS, checkins, codes, visits
-from shoal.models.z.epoch_needs import missed_bins, needed
+from shoal.models.z.target.epoch_needs import missed_bins, needed
 from shoal.models.z.windows import window_curves
 from shoal.schema import duration_ns
 

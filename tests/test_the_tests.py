@@ -102,7 +102,11 @@ def test_no_kernel_raises_prints_or_allocates():
 
 
 COVERED = {
+    ("run_least_loss", "methods/tuples/test_lanes.py", "LanesOf"): {"pass_other_lanes"},
     ("run_least_loss", "methods/tuples/test_least_loss_twin.py", "LeastLossTwin"): {"decide_least"},
+    ("run_least_loss", "methods/tuples/test_least_loss_flush.py", "LeastLossTwin"): {
+        "exchange_for_diversity", "helping_pair", "least_tried", "rows_within_share", "tries_again",
+    },
     ("form_least", "kernels/tuples/test_least_loss.py", "form_least"): {"add_further_tuples", "choose_members"},
     ("judge_combinations", "kernels/sets/test_kernels.py", "_bitmap_steps"): {
         "enter_prefix", "judge_block", "judge_combinations",

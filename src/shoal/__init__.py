@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.methods.registry import METHODS
 
 if TYPE_CHECKING:
-    from shoal.auditor import attack, audit
+    from shoal.auditor import attack, audit, audit_table
     from shoal.errors import ShoalError
     from shoal.frames import anonymize
     from shoal.hierarchies import Hierarchy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shoal.methods.tuples.k_varp import KVarp
     from shoal.methods.tuples.least_loss import LeastLoss
     from shoal.methods.z.z_anonymity import ZAnonymity
-    from shoal.models.z.target import KTarget
+    from shoal.models.z.target.target import KTarget
     from shoal.pipeline import Pipeline
     from shoal.schema import Categorical, Numeric, Schema
 
@@ -34,14 +34,14 @@ __version__ = "0.2.0"
 __all__ = [
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
     "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
-    "ShoalError", "ZAnonymity", "anonymize", "attack", "audit", "restore", "uniqueness",
+    "ShoalError", "ZAnonymity", "anonymize", "attack", "audit", "audit_table", "restore", "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
 _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Categorical": "shoal.schema",
     "Hierarchy": "shoal.hierarchies",
-    "KTarget": "shoal.models.z.target",
+    "KTarget": "shoal.models.z.target.target",
     "Numeric": "shoal.schema",
     "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
@@ -51,6 +51,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "anonymize": "shoal.frames",
     "attack": "shoal.auditor",
     "audit": "shoal.auditor",
+    "audit_table": "shoal.auditor",
     "restore": "shoal.methods.registry",
     "uniqueness": "shoal.methods.sets.uniqueness",
 }

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.auditor.counting import Paths, dense, pair_codes, surplus
 from shoal.auditor.hierarchies.hierarchy import Separated
 from shoal.auditor.z.crowds import crowds, lone_links
+from tests.reference.effort import tries
 
 BIG = 2**62
 ROWS = st.lists(
@@ -33,7 +34,7 @@ def as_arrays(rows):
     return (np.array([row[place] for row in rows], np.int64) for place in range(3))
 
 
-@settings(deadline=None)
+@tries(100)
 @given(ROWS, st.integers(0, 14), st.booleans())
 @example([(0, 0, 0), (0, 1, 10)], 10, False)  # exactly the window old: counts
 @example([(0, 0, 0), (0, 1, 11)], 10, False)  # one older: does not
@@ -51,7 +52,7 @@ def test_the_current_person_always_counts():
 KEYS = st.lists(st.integers(0, 4), max_size=12)
 
 
-@settings(deadline=None)
+@tries(100)
 @given(KEYS, KEYS)
 def test_surplus_counts_keys_beyond_the_known_ones(known, shown):
     left = list(known)
@@ -63,7 +64,7 @@ def test_surplus_counts_keys_beyond_the_known_ones(known, shown):
             left.remove(key)
 
 
-@settings(deadline=None)
+@tries(100)
 @given(KEYS, KEYS)
 def test_lone_links_join_keys_that_stand_once_on_both_sides(known, shown):
     links = lone_links(np.array(known, np.int64), np.array(shown, np.int64)).tolist()
@@ -71,7 +72,7 @@ def test_lone_links_join_keys_that_stand_once_on_both_sides(known, shown):
     assert links == [known.index(key) if key in lone else -1 for key in shown]
 
 
-@settings(deadline=None)
+@tries(100)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1))
 def test_dense_numbers_are_equal_exactly_where_the_keys_are(pairs):
     left, right = (np.array(side, np.int64) for side in zip(*pairs, strict=True))

@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 
 import shoal.auditor
-from shoal.auditor.tuples.diversity import _SENTENCES
+from shoal.auditor.tables.sensitive import CODES
+from shoal.auditor.tuples.diversity.diversity import _SENTENCES
 from shoal.auditor.tuples.values import FAULTS
 
 SOURCES = sorted(Path(shoal.auditor.__file__).parent.rglob("*.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "audit.md"
-BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS}
+BY_TABLE = {"wrong-carry", "wrong-sensitive", *_SENTENCES, *FAULTS, *CODES}
 """Codes that are looked up where they are used."""
 
 
@@ -44,5 +45,15 @@ def test_metrics():
     used = set(re.findall(r"metrics\[\"(\w+)\"\]", text))
     found = documented(PAGE.read_text().split("## Metrics")[1])
     by_size = {f"{name}_sets_of_<size>" for name in ("risk_before", "risk_after", "released")}
-    assert found - used == {"l", "entropy_l", "t", *by_size}
+    assert found - used == {
+        "l",
+        "entropy_l",
+        "t",
+        "recursive_c",
+        "alpha",
+        "beta",
+        "t_distance",
+        "suppressed_rows",
+        *by_size,
+    }
     assert used <= found

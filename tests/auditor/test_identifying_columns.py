@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
 from shoal.errors import PolicyError
+from tests.reference.effort import tries
 
 K = 3
 PEOPLE = 20 * K
@@ -55,7 +56,7 @@ def naive(keys, people):
     return sum(one < K for one in crowd), sum(one < 2 for one in crowd), len(behind), lone
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(
     drawn=st.lists(
         st.tuples(st.integers(0, 9), st.sampled_from(["a", "b", "c", None]), st.integers(0, 2)), min_size=1, max_size=40

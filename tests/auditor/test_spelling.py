@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
@@ -19,6 +19,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.auditor.spelling import check_spelling, odd_spellings
 from shoal.encode.csv import CsvEncoder
 from shoal.encode.jsonl import JsonlEncoder
+from tests.reference.effort import tries
 
 QUASI = {
     "x": {"kind": "numeric", "low": 0, "high": 10, "grid": 0.5},
@@ -191,7 +192,7 @@ def test_z(change, expected, tmp_path):
 
 
 @given(st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 3)), max_size=30))
-@settings(deadline=None)
+@tries(100)
 def test_odd_spellings_are_all_but_the_most_common(pairs):
     code, spelling = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
     odd = odd_spellings(code, spelling)
@@ -224,7 +225,7 @@ CELLS = st.text(alphabet='ab ,"\n\r\u00e9', max_size=4)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS, st.none() | CELLS), min_size=1, max_size=8))
-@settings(deadline=None)
+@tries(100)
 def test_honest_csv_is_written_alike_in_pieces_of_any_size(rows):
     table = pa.table({name: pa.array([row[at] for row in rows], pa.string()) for at, name in enumerate("abc")})
     out = io.BytesIO()
@@ -238,7 +239,7 @@ def test_honest_csv_is_written_alike_in_pieces_of_any_size(rows):
 
 
 @given(st.lists(st.tuples(st.floats(), CELLS, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=8))
-@settings(deadline=None)
+@tries(100)
 def test_honest_json_is_written_alike(rows):
     kinds = zip("abc", (pa.float64(), pa.string(), pa.int64()), strict=True)
     table = pa.table({name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(kinds)})

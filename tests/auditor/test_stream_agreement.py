@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.errors import InputError, PolicyError
 from shoal.methods.arrow_input import with_gaps

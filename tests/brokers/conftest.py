@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.kafka_scene import KafkaForker
+from tests.brokers.forker import Forker
 from tests.brokers.kafka_server import Kafka
-from tests.brokers.stream_scene import StreamForker
 
 _HERE = Path(__file__).parent
 
@@ -25,17 +24,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def stream_forker() -> Iterator[StreamForker]:
+def stream_forker() -> Iterator[Forker]:
     """Runs `shoal` on streams in forked children, with kernels loaded once."""
     with _module("tests.brokers.stream_forker") as process:
-        yield StreamForker(process)
+        yield Forker(process)
 
 
 @pytest.fixture(scope="session")
-def kafka_forker() -> Iterator[KafkaForker]:
+def kafka_forker() -> Iterator[Forker]:
     """Runs `shoal` on Kafka in forked children, with kernels loaded once."""
     with _module("tests.brokers.kafka_forker") as process:
-        yield KafkaForker(process)
+        yield Forker(process)
 
 
 @pytest.fixture(scope="session")

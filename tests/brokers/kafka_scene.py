@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.brokers.forker import KEY, Forker
 from tests.brokers.kafka_server import Kafka, Pair
 
-KEY = "a key of more than sixteen bytes"
-KILLED, ALARMED = -9, -14
 POLICY, STATE = "policy.toml", "state"
 OUT_PARTITIONS = 3
 _SCHOOLS = ("primary", "secondary", "bachelor", "master")
@@ -87,29 +86,12 @@ def policy_text(method: str, **sections: str) -> str:
     return "\n".join(f"[{name}]\n{text}" for name, text in listed.items())
 
 
-class KafkaForker:
-    """The other end of tests.brokers.kafka_forker."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.kills = 0
-
-    def ask(self, **job: Any) -> dict[str, Any]:
-        """Hand over a job; its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(job), file=self._process.stdin, flush=True)
-        found: dict[str, Any] = json.loads(self._process.stdout.readline())
-        self.kills += found.get("code") in (KILLED, ALARMED)
-        return found
-
-
 @dataclass
 class Scene:
     """One output: a policy, its topics and its checkpoint folder."""
 
     kafka: Kafka
-    forker: KafkaForker
+    forker: Forker
     folder: Path
     method: str
     source: str
@@ -156,8 +138,7 @@ class Scene:
     @property
     def steps(self) -> dict[str, int]:
         """The steps of a run that ended by itself, and how often it took each."""
-        found: dict[str, int] = json.loads((self.folder / "steps.json").read_text())
-        return found
+        return Counter(json.loads((self.folder / "steps.json").read_text()))
 
     def result(self) -> dict[str, list[list[Pair]]]:
         """What readers see, by partition."""
@@ -169,7 +150,7 @@ class Stage:
     """An input topic, what an undisturbed run publishes of it, and new scenes for disturbed ones."""
 
     kafka: Kafka
-    forker: KafkaForker
+    forker: Forker
     folder: Path
     method: str
     partitions: int = 4

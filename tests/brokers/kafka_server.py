@@ -52,14 +52,19 @@ class Kafka(Server):
 
     def prepare(self) -> None:
         controller = free_port()
+        listeners, advertised = (
+            ",".join(f"{protocol}://{address}" for protocol, address in places.items())
+            for places in (self.listeners(), self.advertised())
+        )
         settings = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.address}",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": advertised,
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+            "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": self.folder / "data",
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": 1,
@@ -77,10 +82,28 @@ class Kafka(Server):
             "background.threads": 2,
             "log.cleaner.enable": "false",
             "log.retention.ms": -1,  # messages of tests are from long ago
+            **self.more_settings(),
         }
         (self.folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        format_data = self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", "server.properties")
+        words = ("format", "-t", _CLUSTER, "-c", "server.properties", *self.format_words())
+        format_data = self._java("kafka.tools.StorageTool", *words)
         subprocess.run(format_data, cwd=self.folder, check=True, capture_output=True)
+
+    def listeners(self) -> dict[str, str]:
+        """Where clients connect, by protocol."""
+        return {"PLAINTEXT": self.address}
+
+    def advertised(self) -> dict[str, str]:
+        """What clients are told to connect to."""
+        return self.listeners()
+
+    def more_settings(self) -> dict[str, Any]:
+        """Settings of a broker that has more to do."""
+        return {}
+
+    def format_words(self) -> list[str]:
+        """What else its storage is to begin with."""
+        return []
 
     def command(self) -> list[str]:
         return self._java("kafka.Kafka", "server.properties")
@@ -115,7 +138,8 @@ class Kafka(Server):
 
     def produce(self, topic: str, partitions: list[list[Any]]) -> None:
         """Write values, or dictionaries with the arguments of a message, to each partition."""
-        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 5})
+        # Without idempotence a message that is sent again may come behind later ones.
+        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 5, "enable.idempotence": True})
         for partition, values in enumerate(partitions):
             for value in values:
                 message = value if isinstance(value, dict) else {"value": value}

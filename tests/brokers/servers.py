@@ -182,15 +182,20 @@ class RabbitMq(Server):
     def prepare(self) -> None:
         self.ports = {name: free_port() for name in ("amqp", "dist", "epmd")}
         (self.folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.default = 127.0.0.1:{self.ports['amqp']}\n"
-            f"stream.listeners.tcp.default = 127.0.0.1:{self.port}\n"
-            f"stream.advertised_host = 127.0.0.1\nstream.advertised_port = {self.port}\n"
-            "log.console = true\nlog.console.level = warning\nlog.file = false\n"
+            f"{self.configuration()}log.console = true\nlog.console.level = warning\nlog.file = false\n"
             "total_memory_available_override_value = 2GB\ndisk_free_limit.absolute = 50MB\n"
         )
         (self.folder / "enabled_plugins").write_text("[rabbitmq_stream].\n")
         (self.folder / ".erlang.cookie").write_text("shoal-tests")
         (self.folder / ".erlang.cookie").chmod(0o600)
+
+    def configuration(self) -> str:
+        """Where clients connect."""
+        return (
+            f"listeners.tcp.default = 127.0.0.1:{self.ports['amqp']}\n"
+            f"stream.listeners.tcp.default = 127.0.0.1:{self.port}\n"
+            f"stream.advertised_host = 127.0.0.1\nstream.advertised_port = {self.port}\n"
+        )
 
     def command(self) -> list[str]:
         return [str(self.find())]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.brokers.forker import KEY, Forker
 from tests.brokers.servers import Server
 
-KEY = "a key of more than sixteen bytes"
-KILLED, ALARMED = -9, -14
 _BAD = (b"{broken", b"[1]", b'{"ts": "never"}', b'{"ts":1}{"ts":2}', b"\xff\xfe")
 _names = count()
 
@@ -62,27 +60,12 @@ class System(Protocol):
         """Everything in a stream: ids and values."""
 
 
-class StreamForker:
-    """The other end of tests.brokers.stream_forker."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def ask(self, **job: Any) -> dict[str, Any]:
-        """Hand over a job; its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(job), file=self._process.stdin, flush=True)
-        found: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return found
-
-
 @dataclass
 class Scene:
     """One output: a policy, its streams and its checkpoint folder."""
 
     system: System
-    forker: StreamForker
+    forker: Forker
     folder: Path
     source: str
     every: str = "100"
@@ -129,7 +112,7 @@ class Stage:
     """An input stream, what an undisturbed run publishes of it, and new scenes for disturbed ones."""
 
     system: System
-    forker: StreamForker
+    forker: Forker
     folder: Path
     rows: int = 900
 

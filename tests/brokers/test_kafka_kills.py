@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.kafka_scene import ALARMED, KILLED, KafkaForker, Stage
+from tests.brokers.forker import ALARMED, KILLED, Forker
+from tests.brokers.kafka_scene import Stage
 from tests.brokers.kafka_server import Kafka
 
 IS_LONG = os.environ.get("SHOAL_TESTS") == "all"
@@ -21,7 +22,7 @@ PROTOCOL = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def count_kills(kafka_forker: KafkaForker) -> Iterator[None]:
+def count_kills(kafka_forker: Forker) -> Iterator[None]:
     """Report how many runs were killed (visible with pytest -s)."""
     before = kafka_forker.kills
     yield
@@ -30,7 +31,7 @@ def count_kills(kafka_forker: KafkaForker) -> Iterator[None]:
 
 @pytest.fixture(scope="module", params=["z", "least-loss", "flexible"])
 def stage(
-    request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: KafkaForker, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: Forker, tmp_path_factory: pytest.TempPathFactory
 ) -> Stage:
     folder: Path = tmp_path_factory.mktemp(request.param)
     return Stage(kafka, kafka_forker, folder, request.param)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.brokers.kafka_scene import KILLED, POLICY, KafkaForker, Scene
+from tests.brokers.forker import KILLED, Forker
+from tests.brokers.kafka_scene import POLICY, Scene
 from tests.brokers.kafka_server import Kafka
 
 LONG_WAIT = 60
@@ -49,7 +50,7 @@ class LiveScene(Scene):
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path) -> LiveScene:
+def scene(request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: Forker, tmp_path: Path) -> LiveScene:
     source = f"live-{os.getpid()}-{request.node.name.partition('[')[0]}"
     kafka.make_topic(source, 2)
     return LiveScene(kafka, kafka_forker, tmp_path / "run", request.param, source)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.kafka_scene import KafkaForker, Stage
+from tests.brokers.forker import Forker
+from tests.brokers.kafka_scene import Stage
 from tests.brokers.kafka_server import Kafka
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 16])
 @pytest.mark.parametrize("method", ["z", "least-loss", "flexible"])
-def test_any_fetch_size(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path, method: str, partitions: int) -> None:
+def test_any_fetch_size(kafka: Kafka, kafka_forker: Forker, tmp_path: Path, method: str, partitions: int) -> None:
     stage = Stage(kafka, kafka_forker, tmp_path, method, partitions, rows=600, commits=1)
     for fetch in (1, 7, 20_000):
         scene = stage.scene()
@@ -20,7 +21,7 @@ def test_any_fetch_size(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path,
         assert scene.result() == stage.expected
 
 
-def test_partitions_that_are_ahead_are_paused(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path) -> None:
+def test_partitions_that_are_ahead_are_paused(kafka: Kafka, kafka_forker: Forker, tmp_path: Path) -> None:
     """Few records may wait in memory; a partition that is paused and resumed loses and repeats none."""
     stage = Stage(kafka, kafka_forker, tmp_path, "z", partitions=3, is_skewed=True)
     for pending in (1, 25):

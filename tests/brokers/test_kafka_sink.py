@@ -7,9 +7,9 @@ import pytest
 
 from shoal.encode.messages import JsonMessages
 from shoal.errors import InputError, OutputError
-from shoal.sinks.kafka import KafkaSink, KafkaTopics
-from shoal.sinks.kafka_transactions import KafkaTransactions
-from shoal.sources.kafka import KafkaReader
+from shoal.sinks.kafka.kafka import KafkaSink, KafkaTopics
+from shoal.sinks.kafka.transactions import KafkaTransactions
+from shoal.sources.kafka.kafka import KafkaReader
 from shoal.sources.reader import Needs
 from tests.brokers.kafka_server import Kafka
 
@@ -108,7 +108,7 @@ def test_a_second_run_shuts_out_the_first(kafka: Kafka) -> None:
 
 def test_a_topic_of_transactions_is_read_to_its_end(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """Markers of commits take offsets, too; an open transaction is not read."""
-    monkeypatch.setattr("shoal.sources.kafka._PROBE_SECONDS", 0.0)
+    monkeypatch.setattr("shoal.sources.kafka.kafka._PROBE_SECONDS", 0.0)
     kafka.make_topic("chained")
     sink = sink_of(kafka, "chained")
     sink.published()
@@ -134,7 +134,7 @@ def test_a_topic_of_transactions_is_read_to_its_end(kafka: Kafka, monkeypatch: p
 
 
 def test_a_reader_notices_new_partitions(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.sources.kafka._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("shoal.sources.kafka.kafka._LOOK_SECONDS", 0.0)
     kafka.make_topic("growing")
     reader = KafkaReader(kafka.address, ["growing"])
     reader.connect()

@@ -9,13 +9,14 @@ from threading import Event
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.brokers.kafka_scene import KILLED, STATE, KafkaForker, Scene, Stage
+from tests.brokers.forker import KILLED, Forker
+from tests.brokers.kafka_scene import STATE, Scene, Stage
 from tests.brokers.kafka_server import Kafka
 
 
 @pytest.fixture(scope="module", params=["z", "least-loss"])
 def stage(
-    request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: KafkaForker, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, kafka: Kafka, kafka_forker: Forker, tmp_path_factory: pytest.TempPathFactory
 ) -> Stage:
     folder: Path = tmp_path_factory.mktemp(request.param)
     return Stage(kafka, kafka_forker, folder, request.param)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tests.brokers.kafka_scene import KILLED, POLICY, STATE, KafkaForker, Scene, messages
+from tests.brokers.forker import KILLED, Forker
+from tests.brokers.kafka_scene import POLICY, STATE, Scene, messages
 from tests.brokers.kafka_server import Kafka, Pair
 from tests.reference.partitioners import partition_of
 
@@ -90,7 +91,7 @@ def topic(kafka: Kafka) -> str:
 
 
 @pytest.fixture
-def scenes(kafka: Kafka, kafka_forker: KafkaForker, tmp_path: Path) -> Any:
+def scenes(kafka: Kafka, kafka_forker: Forker, tmp_path: Path) -> Any:
     def make(source: str, kind: type[WorkerScene] = WorkerScene) -> WorkerScene:
         return kind(kafka, kafka_forker, tmp_path / f"run-{next(_numbers)}", "z", source, out=f"w-{next(_numbers)}")
 

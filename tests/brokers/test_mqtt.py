@@ -16,8 +16,9 @@ import pytest
 from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
+from tests.brokers.forker import ALARMED, KILLED, Forker
 from tests.brokers.servers import Mosquitto
-from tests.brokers.stream_scene import ALARMED, KILLED, StreamForker, policy_text
+from tests.brokers.stream_scene import policy_text
 
 MESSAGES = 2_000
 KILLS = 12
@@ -92,7 +93,7 @@ def numbers(messages: list[Any]) -> dict[int, bytes]:
 
 
 @pytest.mark.parametrize("extra", ["", 'id = "id"'], ids=["without an id", "with an id"])
-def test_killed_again_and_again(broker: Mosquitto, stream_forker: StreamForker, tmp_path: Path, extra: str) -> None:
+def test_killed_again_and_again(broker: Mosquitto, stream_forker: Forker, tmp_path: Path, extra: str) -> None:
     job = make_run(tmp_path, broker, extra)
     Session(broker, "shoal").subscribe("in/+")
     rows, letters = Session(broker, "rows"), Session(broker, "letters")
@@ -135,3 +136,44 @@ def test_killed_again_and_again(broker: Mosquitto, stream_forker: StreamForker, 
     else:
         assert repeats > 0
         assert refused == []
+
+
+def test_the_key_changes_while_messages_are_in_the_log(
+    broker: Mosquitto, stream_forker: Forker, tmp_path: Path
+) -> None:
+    """The log next to the checkpoints is read with the old key, sealed again, and needs the new one only."""
+    job = make_run(tmp_path, broker, 'id = "id"')
+    Session(broker, "shoal").subscribe("in/+")
+    rows, device = Session(broker, "rows"), Session(broker, "device")
+    rows.subscribe("out")
+    now = int(time.time())
+
+    def publish(first: int) -> None:
+        records = [{"ts": now, "user": f"u{i % 3}", "site": "s", "id": i} for i in range(first, first + 10)]
+        device.publish("in/a", [json.dumps(record).encode() for record in records])
+
+    def ids() -> list[int]:
+        return [json.loads(value)["id"] for value in numbers(rows.collect(20)).values()]
+
+    def go_on(upto: int, **changes: Any) -> None:
+        child = stream_forker.ask(**{**job, **changes}, is_left_alone=True)["child"]
+        while len(ids()) < upto:
+            assert not broken(), (tmp_path / "stderr.txt").read_text()
+        os.kill(child, signal.SIGTERM)
+        assert stream_forker.ask(wait=child) == {"code": 0}, (tmp_path / "stderr.txt").read_text()
+
+    def broken() -> bool:
+        errors = tmp_path / "stderr.txt"
+        return errors.exists() and "another key" in errors.read_text()
+
+    publish(0)
+    go_on(10)
+    publish(10)
+    assert stream_forker.ask(**job, kill_at=UNACKNOWLEDGED)["code"] == KILLED
+    (tmp_path / "new.txt").write_text("another key of more than sixteen bytes")
+    (tmp_path / "new.txt").chmod(0o600)
+    new, old = {"SHOAL_KEY_FILE": str(tmp_path / "new.txt")}, {"SHOAL_OLD_KEY_FILE": job["env"]["SHOAL_KEY_FILE"]}
+    go_on(20, env={**new, **old}, words=["run", "policy.toml", "--json", "--upgrade"])
+    publish(20)
+    go_on(30, env=new)
+    assert sorted(ids()) == list(range(30))

@@ -13,8 +13,9 @@ import pytest
 
 from shoal.errors import InputError, OutputError
 from shoal.sources.reader import Needs
+from tests.brokers.forker import ALARMED, KILLED, Forker
 from tests.brokers.servers import Nats, RabbitMq, Redis, Server
-from tests.brokers.stream_scene import ALARMED, KILLED, Scene, Stage, StreamForker, System, values
+from tests.brokers.stream_scene import Scene, Stage, System, values
 from tests.brokers.systems import NatsStreams, RabbitStreams, RedisStreams
 
 SYSTEMS = {"redis": (Redis, RedisStreams), "nats": (Nats, NatsStreams), "rabbitmq": (RabbitMq, RabbitStreams)}
@@ -33,7 +34,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[System]:
 
 
 @pytest.fixture(scope="module")
-def stage(system: System, stream_forker: StreamForker, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def stage(system: System, stream_forker: Forker, tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """What an undisturbed run publishes."""
     return Stage(system, stream_forker, tmp_path_factory.mktemp("stage"))
 
@@ -167,7 +168,7 @@ def test_the_doctor_connects(stage: Stage) -> None:
     assert "created by the first run" in said
 
 
-def test_several_streams_are_merged_in_event_time(system: Any, stream_forker: StreamForker, tmp_path: Path) -> None:
+def test_several_streams_are_merged_in_event_time(system: Any, stream_forker: Forker, tmp_path: Path) -> None:
     """In any pieces, and killed in between."""
     if isinstance(system, NatsStreams):
         pytest.skip("a policy names one stream of NATS")

@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.avro.registry import RegistryUnreachable, SchemaRegistry
@@ -24,6 +24,7 @@ from shoal.decode.messages import TOMBSTONE, TOO_LONG, MessageDecoder, Messages,
 from shoal.errors import InputError, RunError
 from tests.avro.registry_server import serving
 from tests.decode.test_messages import reasons, rows
+from tests.reference.effort import tries
 
 VISIT = {
     "type": "record",
@@ -82,7 +83,7 @@ def schema_file(tmp_path_factory: pytest.TempPathFactory) -> AvroParser:
 
 
 @given(st.lists(st.tuples(st.booleans(), records, odd), max_size=20))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_odd_messages_never_shift_a_row(schema_file: AvroParser, drawn: list[tuple[bool, Any, Any]]) -> None:
     made = decoder(schema_file)
     assert made.is_ready  # the schema says the types, so an empty topic is enough

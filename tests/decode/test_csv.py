@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from shoal.decode import decoder_for
@@ -22,6 +22,7 @@ from shoal.errors import InputError, PolicyError, TruncatedInput
 from shoal.kernels import csv_records as kernel
 from shoal.methods.arrow_input import with_gaps
 from tests.reference import csv_records as twin
+from tests.reference.effort import tries
 
 
 class Memory:
@@ -355,7 +356,7 @@ soup = st.lists(st.sampled_from(ALPHABET), max_size=40).map(b"".join)
 quoted_soup = st.lists(st.sampled_from(LINES), max_size=20).map(b"".join)
 
 
-@settings(max_examples=300, deadline=None)
+@tries(300)
 @given(data=soup | quoted_soup, block_bytes=st.integers(1, 20), longest=st.integers(1, 60))
 @example(data=b'a"b,"c\n' * 4 + b'",x\n', block_bytes=99, longest=20)
 @example(data=b'a"b,"c\n' * 4 + b'",x' + b"x" * 30 + b"\na,b\n", block_bytes=99, longest=20)
@@ -423,7 +424,7 @@ def test_a_bad_record_keeps_no_bounds() -> None:
 cells = st.text(alphabet='ab,"\n\r жé🐟', max_size=6)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(
     table=st.lists(st.tuples(cells, cells, cells), max_size=8),
     line_end=st.sampled_from(["\n", "\r\n"]),
@@ -441,7 +442,7 @@ def test_round_trip_of_pythons_csv(table: Any, line_end: str, block_bytes: int, 
     assert rows == [tuple(cell or None for cell in row) for row in table]
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(data=st.lists(st.sampled_from(["a", ",", '"', "\n", "\r\n", '""']), max_size=30).map("".join))
 def test_same_fields_as_pythons_csv(data: str) -> None:
     """Any text, also badly quoted, as long as every quote is closed."""

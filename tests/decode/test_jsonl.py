@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.decode import decoder_for
 from shoal.decode.jsonl import JsonlDecoder
 from shoal.errors import InputError, TruncatedInput
 from tests.decode.test_csv import Memory, aligned, until_error
+from tests.reference.effort import tries
 
 
 def decode(data: bytes, columns: list[str], position: dict[str, int] | None = None, **options: Any) -> Any:
@@ -294,7 +295,7 @@ scalars = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(values=st.lists(scalars, max_size=8), block_bytes=st.integers(1, 60))
 def test_every_value_is_kept_or_refused(values: list[Any], block_bytes: int) -> None:
     """A row has what the line has, as its column's type or as text; block sizes change nothing."""

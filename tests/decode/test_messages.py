@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.decode.base import Decoded
@@ -19,6 +19,7 @@ from shoal.decode.jsonl import JsonlDecoder
 from shoal.decode.messages import TOMBSTONE, TOO_LONG, Envelope, MessageDecoder, Messages, json_parser
 from shoal.errors import InputError
 from tests.decode.test_csv import Memory, aligned
+from tests.reference.effort import tries
 
 KINDS = {"user": pa.string(), "n": pa.int64(), "x": pa.float64(), "flag": pa.bool_()}
 
@@ -64,7 +65,7 @@ odd = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.booleans(), values, odd), max_size=30))
-@settings(deadline=None)
+@tries(100)
 def test_odd_messages_never_shift_a_row(drawn: list[tuple[bool, dict[str, Any], Any]]) -> None:
     payloads = [strange if is_odd else json.dumps(value).encode() for is_odd, value, strange in drawn]
     found = rows(make().decode(Messages(payloads)))
@@ -95,7 +96,7 @@ def test_text_around_a_value_that_is_not_unicode_is_refused() -> None:
 
 
 @given(st.lists(values | st.just({"n": "no number"}) | st.just([1]), min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_the_same_rows_and_reasons_as_lines(records: list[Any]) -> None:
     texts = [json.dumps(record).encode() for record in records]
     lines = JsonlDecoder(Memory(b"".join(text + b"\n" for text in texts)), columns=list(KINDS), types=KINDS)
@@ -109,7 +110,7 @@ def test_the_same_rows_and_reasons_as_lines(records: list[Any]) -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), values, odd), max_size=12), st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
+@tries(40)
 def test_how_messages_are_split_does_not_matter(drawn: list[tuple[bool, dict[str, Any], Any]], size: int) -> None:
     payloads = [strange if is_odd else json.dumps(value).encode() for is_odd, value, strange in drawn]
     decoder = make()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from shoal.decode import decoder_for
 from shoal.decode.arrow import ArrowDecoder
 from shoal.decode.base import Decoder, plain_type
-from shoal.decode.parquet import ParquetDecoder
+from shoal.decode.parquet import ParquetDecoder, _has_few_values
 from shoal.decode.tables import is_widening
 from shoal.errors import InputError, TruncatedInput
 from tests.decode.test_csv import Memory, aligned, until_error
@@ -136,6 +137,44 @@ def test_text_that_is_not_utf8_costs_its_row(decoder: type[Decoder], write: Writ
     assert [(p.row, p.column, p.reason) for p in part.refused] == [
         (1, "a", "not valid UTF-8; convert the file to UTF-8")
     ]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_parquet_texts_that_repeat_are_read_once(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.decode.parquet.BATCH_ROWS", 70)
+    raw = pa.array([b"x", None, b"\xff\xfe", b"a longer text", b""] * 200, pa.binary())
+    file = io.BytesIO()
+    table = pa.table({"a": raw.view(pa.string()).cast(kind), "b.c": ["y"] * 1000, "user": map(str, range(1000))})
+    pq.write_table(table, file, row_group_size=300)
+    found = ParquetDecoder(Memory(file.getvalue()), columns=["a", "b.c", "user"])
+    parts = list(found.batches())
+    assert found.schema.types == [pa.string()] * 3
+    assert [row["a"] for part in parts for row in aligned(part).to_pylist()] == [
+        "x",
+        None,
+        None,
+        "a longer text",
+        "",
+    ] * 200
+    assert sum(len(part.refused) for part in parts) == 200
+    assert {one.reason for part in parts for one in part.refused} == {"not valid UTF-8; convert the file to UTF-8"}
+    with found:
+        assert [pa.types.is_dictionary(kind) for kind in found._parquet().schema_arrow.types] == [True, True, False]
+
+
+def test_parquet_texts_are_not_read_as_a_dictionary_where_arrow_cannot() -> None:
+    for encoding in ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"):
+        file = io.BytesIO()
+        pq.write_table(TABLE, file, use_dictionary=["n"], column_encoding={"user": encoding})
+        assert rows_of(ParquetDecoder(Memory(file.getvalue()), columns=["user"])) == TABLE.select(["user"]).to_pylist()
+    # other writers begin with a dictionary and give it up when it grows
+    given_up = {"has_dictionary_page": True, "num_values": 1000, "total_uncompressed_size": 1000}
+    for encodings, expected in ((("RLE", "RLE_DICTIONARY"), True), (("RLE_DICTIONARY", "DELTA_BYTE_ARRAY"), False)):
+        chunk = SimpleNamespace(encodings=encodings, **given_up)
+        schema = SimpleNamespace(column=lambda _: SimpleNamespace(path="a"))
+        group = SimpleNamespace(column=lambda _, chunk=chunk: chunk)
+        metadata = SimpleNamespace(num_row_groups=1, num_columns=1, schema=schema, row_group=lambda _, g=group: g)
+        assert _has_few_values(metadata, "a") is expected
 
 
 @each_format

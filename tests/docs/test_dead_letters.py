@@ -18,7 +18,7 @@ from shoal.decode.csv import CsvDecoder
 from shoal.decode.messages import json_parser
 from shoal.decode.prepared import with_times
 from shoal.hierarchies import Hierarchy
-from shoal.methods.counts import UNREADABLE
+from shoal.methods.release import UNREADABLE
 from shoal.methods.schema_reader import tuple_reasons
 from shoal.methods.z.reader import reasons_of
 from shoal.methods.z.settings import ZSettings
@@ -26,14 +26,14 @@ from shoal.pipeline.doctor.sets import _REASONS
 from shoal.pipeline.sets.reading import SetReader
 from shoal.policy import parse_policy
 from shoal.schema import Categorical, Numeric, Schema
-from shoal.sources.shares import Keying
+from shoal.sources.kafka.shares import Keying
 from tests.decode.test_csv import Memory
 from tests.docs.pages import ROOT
 
 MODULES = [
     *(f"shoal.decode.{module.name}" for module in iter_modules(shoal.decode.__path__)),
     "shoal.methods.schema_reader", "shoal.methods.z.reader", "shoal.pipeline.sets.reading", "shoal.sanitize.intake",
-    "shoal.sources.mqtt",
+    "shoal.sources.logged.logged",
 ]  # fmt: skip
 NOT_REASONS = {"_REMEDY", "_HAS_ZONE"}
 SETS = {

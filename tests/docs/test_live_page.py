@@ -1,4 +1,4 @@
-"""Every policy of the page on live streams is one that can run, alone or in place of sections of the first."""
+"""Every policy of the pages on live streams is one that can run, alone or in place of sections of the first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from shoal.policy.live.systems import SINKS, SOURCES
 from shoal.policy.tables import FILE_KINDS
 from tests.docs.pages import blocks
 
-PAGE = "docs/howto/live.md"
-POLICIES = [tomllib.loads(block.text) for block in blocks("toml") if block.page == PAGE]
-WHOLE = [{**POLICIES[0], **sections} for sections in POLICIES]
+PAGES = ("docs/howto/live.md", "docs/howto/live-security.md", "docs/howto/workers.md")
+POLICIES = {page: [tomllib.loads(block.text) for block in blocks("toml") if block.page == page] for page in PAGES}
+WHOLE = [{**POLICIES[PAGES[0]][0], **sections} for page in PAGES for sections in POLICIES[page]]
 
 
 @pytest.mark.parametrize("policy", WHOLE, ids=lambda policy: f"{policy['source']['kind']} {policy['sink']['kind']}")

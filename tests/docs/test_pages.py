@@ -14,10 +14,9 @@ import pytest
 import shoal
 from shoal.cli.app import app
 from tests.docs import walkthrough
-from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of
+from tests.docs.pages import FLAGS, PAGES, ROOT, blocks, commands, name_of
 from tests.e2e import scene
 
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 WITH_EXAMPLES = [
     page
     for page in PAGES

@@ -74,6 +74,7 @@ def test_the_method_keeps_every_law_its_example_runs_and_lists_of_methods_know_i
     assert int(ended.stdout.split(" passed")[0].split()[-1]) > 10
 
 
+@pytest.mark.exhaustive
 def test_it_can_be_warmed_up(tree):
     ended = run(tree, "-c", "from shoal.pipeline.warmup import warm; warm('exact-k')")
     assert ended.returncode == 0, ended.stderr[-3000:]
@@ -102,5 +103,6 @@ def test_an_unsupported_parameter_is_a_wrong_policy(tree, tmp_path):
     assert "use least-loss" in ended.stderr
 
 
+@pytest.mark.exhaustive  # with the tools of `make check`
 def test_the_new_files_are_typed_and_formatted(tree):
     assert run(tree, "-m", "ruff", "check", *walkthrough.new_files()).stdout.strip() == "All checks passed!"

@@ -14,7 +14,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Good input and a good policy; no key is given."""
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
     # On a machine that still has to compile its kernels a run reports it, and takes long enough for a line of progress.
-    monkeypatch.setattr("shoal.cli.render._SECONDS_BETWEEN_LINES", float("inf"))
+    monkeypatch.setattr("shoal.cli.output.render._SECONDS_BETWEEN_LINES", float("inf"))
     for place in ("run", "doctor.doctor", "warmup"):
         monkeypatch.setattr(f"shoal.pipeline.{place}.must_compile", lambda method: False)
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from numba.core import event
 
-from shoal.cli.render import LiveObserver
+from shoal.cli.output.render import LiveObserver
 from shoal.decode.csv import CsvDecoder
 from shoal.kernels.notice import USUAL
 from shoal.methods.registry import METHODS

@@ -41,8 +41,9 @@ def test_generalize_hosts():
 
 
 def test_every_folder_is_tested():
+    """The gallery by its pages (tests/docs), the dashboard for Grafana by its measurements (tests/serve)."""
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == {"live", "measurements", "notebooks", "sets", "tuples"}
+    assert folders == {"gallery", "grafana", "live", "measurements", "notebooks", "sets", "tuples"}
 
 
 def measured(tmp_path):
@@ -117,6 +118,7 @@ def test_sets(tmp_path, monkeypatch):
     assert blocks["food"] == ["bakery", "cafe", "market"]
 
 
+@pytest.mark.exhaustive
 def test_live(monkeypatch, capsys):
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
     demo = runpy.run_path(str(EXAMPLES / "live" / "run_demo.py"))

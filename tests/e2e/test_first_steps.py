@@ -116,7 +116,7 @@ def test_a_demo_in_which_nothing_is_released(scene: Scene) -> None:
 
 
 def test_progress_away_from_a_terminal_is_plain_lines(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.cli.render._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("shoal.cli.output.render._SECONDS_BETWEEN_LINES", 0.0)
     ended = scene.run("--json")
     assert ended.code == 0
     assert ended.err.startswith("shoal: 6 rows in, 3 released, 3 suppressed, 0 refused, ")

@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from shoal.cli import program as calling
 from shoal.cli.app import app
+from shoal.cli.output import program as calling
 from shoal.methods.registry import METHODS
 from tests.e2e.scene import Scene, shoal
 

@@ -118,6 +118,7 @@ def reproduce(paper: str, tmp_path: Path, *options: str | Path, says: str = "") 
     return out
 
 
+@pytest.mark.exhaustive
 def test_fast_from_a_folder_of_downloads(tmp_path: Path) -> None:
     line = "{age}, Private, 1{number:05}, HS-grad, 9, Divorced, Sales, Unmarried, White, Male, 0, 0, 40, Cuba, <=50K\n"
     text = "".join(line.format(age=20 + number % 60, number=number) for number in range(500))
@@ -144,6 +145,7 @@ def test_kvarp(tmp_path: Path) -> None:
     assert filled[0][0] == filled[0][1] < filled[2][0] < filled[2][1]
 
 
+@pytest.mark.exhaustive
 def test_flexible_from_a_file(tmp_path: Path) -> None:
     """The promise is kept in every release, and the paper's wrong statements are refused."""
     csv_writer.write_csv(make_campaign(150, 1_500, seed=3), tmp_path / "measurements.csv")

@@ -533,7 +533,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith("out")}
 
 
-@pytest.mark.parametrize("sink", ["jsonl", "parquet"])
+@pytest.mark.parametrize("sink", ["jsonl", pytest.param("parquet", marks=pytest.mark.exhaustive)])
 def test_same_seed_same_bytes_in_another_process_and_order(stage: Scene, sink: str) -> None:
     stage.sections["sink"] = {"kind": sink, "path": f"out.{sink}"}
     stage.sections["anonymize"] |= {"sigma": 0.9, "counted": 0, "seed": 7}
@@ -611,7 +611,7 @@ def test_no_space_for_the_certificate(stage: Scene, monkeypatch: pytest.MonkeyPa
 
 
 def test_interrupted(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.cli.render.LineObserver.deciding", Dying.deciding)
+    monkeypatch.setattr("shoal.cli.output.render.LineObserver.deciding", Dying.deciding)
     ended = stage.run("--quiet")
     assert ended.code == 130
     assert ended.err == "shoal: interrupted; nothing was published; the next run starts over\n"

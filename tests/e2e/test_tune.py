@@ -155,7 +155,7 @@ def test_a_target_that_is_not_reached(scene):
 
 def test_a_z_that_does_not_hold_is_reported(scene, steady, monkeypatch):
     """In the later part everybody has values that they share with one other person at most."""
-    monkeypatch.setattr("shoal.cli.render._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("shoal.cli.output.render._SECONDS_BETWEEN_LINES", 0.0)
     split = int(0.65 * len(steady))
     pairs = [f"{site}-{row % 31 if row > split else ''}" for row, site in enumerate(steady["site"].to_pylist())]
     path = scene.write("in.csv", encode("csv", steady.set_column(2, "site", pa.array(pairs))))

@@ -498,7 +498,7 @@ def interrupt(*_: object) -> None:
 
 
 def test_an_interrupted_run_names_unfinished_files(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.cli.render.LineObserver.progress", interrupt)
+    monkeypatch.setattr("shoal.cli.output.render.LineObserver.progress", interrupt)
     ended = stage.run()
     assert ended.code == 130
     names = ("out.jsonl.partial", "trace.parquet.partial", "out.jsonl.dead.jsonl")
@@ -517,7 +517,7 @@ def test_an_interrupted_run_names_unfinished_files(stage: Scene, monkeypatch: py
 
 def test_an_interrupted_run_with_a_checkpoint_resumes(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("shoal.cli.render.LineObserver.progress", interrupt)
+        patched.setattr("shoal.cli.output.render.LineObserver.progress", interrupt)
         ended = stage.run("--checkpoint", "state")
     assert ended.code == 130
     assert ended.sentences[-1].startswith("shoal: interrupted; start the same command again")

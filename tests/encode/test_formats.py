@@ -11,11 +11,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.encode import encoder_for
@@ -25,6 +26,7 @@ from shoal.encode.csv import CsvEncoder
 from shoal.encode.jsonl import JsonlEncoder
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import OutputError, PolicyError
+from tests.reference.effort import tries
 
 INTERVAL = pa.struct([("lo", pa.float64()), ("hi", pa.float64())])
 SCHEMA = pa.schema([("user", pa.string()), ("age", INTERVAL), ("n", pa.int64())])
@@ -95,7 +97,7 @@ JOINED = [
         pytest.param(ParquetEncoder(compression=kind), read_parquet, id=f"parquet-{kind}")
         for kind in ("zstd", "snappy", "lz4", "gzip", "none")
     ),
-    pytest.param(ParquetEncoder(plain=["user", "age", "n"]), read_parquet, id="parquet-plain"),
+    pytest.param(ParquetEncoder(varied=["user", "age", "n"]), read_parquet, id="parquet-varied"),
 ]
 
 
@@ -312,11 +314,21 @@ def test_parquet_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.num_row_groups > 5
 
 
-def test_parquet_plain_columns_have_no_dictionary() -> None:
-    data = encode(ParquetEncoder(plain=["user", "age"]), batch())
+def test_parquet_encodes_columns_by_what_they_hold() -> None:
+    data = encode(ParquetEncoder(varied=["user", "age", "n", "elsewhere"]), batch())
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
-    has_dictionary = {group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(4)}
-    assert has_dictionary == {"user": False, "age.lo": False, "age.hi": False, "n": True}
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(4)}
+    assert not any(column.has_dictionary_page for column in columns.values())
+    assert "DELTA_LENGTH_BYTE_ARRAY" in columns["user"].encodings
+    assert "DELTA_BINARY_PACKED" in columns["n"].encodings
+    assert "PLAIN" in columns["age.lo"].encodings
+    assert [name for name, column in columns.items() if column.is_stats_set] == ["age.lo", "age.hi", "n"]
+    assert polars.read_parquet(io.BytesIO(data)).to_dicts() == ROWS
+
+
+def test_parquet_columns_have_a_dictionary_if_their_values_may_repeat() -> None:
+    group = pq.ParquetFile(io.BytesIO(encode(ParquetEncoder(varied=["n"]), batch()))).metadata.row_group(0)
+    assert [group.column(at).has_dictionary_page for at in range(4)] == [True, True, True, False]
 
 
 def test_dictionary_columns_in_arrow_go_plain() -> None:
@@ -329,7 +341,7 @@ def test_dictionary_columns_in_arrow_go_plain() -> None:
         assert read_arrow(out.getvalue()) == [{"a": "x"}, {"a": "y"}, {"a": "x"}]
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(
     rows=st.lists(
         st.fixed_dictionaries(

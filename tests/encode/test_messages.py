@@ -11,7 +11,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.avro.registry import SchemaRegistry
@@ -21,6 +21,7 @@ from shoal.encode.messages import AvroMessages, JsonMessages
 from shoal.errors import RunError
 from tests.avro.registry_server import serving
 from tests.encode.test_formats import INTERVAL, ROWS, SCHEMA, batch
+from tests.reference.effort import tries
 
 KINDS = {
     "text": (pa.string(), st.text(max_size=4)),
@@ -48,7 +49,7 @@ def read(message: bytes, schema: Any, skip: int) -> Any:
 
 
 @given(any_rows, st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_json_equals_a_line(rows: list[dict[str, Any]], start: int) -> None:
     whole = batch(rows, ANY_SCHEMA)
     part = whole.slice(start)
@@ -61,7 +62,7 @@ def test_json_equals_a_line(rows: list[dict[str, Any]], start: int) -> None:
 
 
 @given(any_rows, st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@tries(60)
 def test_avro_is_what_fastavro_writes_and_reads(rows: list[dict[str, Any]], start: int) -> None:
     part = batch(rows, ANY_SCHEMA).slice(start)
     encoder = AvroMessages("visits")

@@ -18,14 +18,15 @@ from tests.faults.scene import POLICY, SINKS, STATE, Forker, Scene
 SHOAL = str(Path(sys.executable).with_name("shoal"))
 CSV = SINKS[0]
 LONG_WAIT = 120
+MEGABYTE = 1 << 20
 
 
-def test_killed_from_outside_then_frozen_and_taken_over(tmp_path: Path) -> None:
+def test_killed_from_outside_then_frozen_and_taken_over(forker: Forker, tmp_path: Path) -> None:
     """kill -9 at a checkpoint; SIGSTOP at a later one, a second process with --take-over to the end, SIGCONT.
 
     The frozen process stops, and its writes harm nothing.
     """
-    scene = Scene.set(None, tmp_path, CSV, lateness=3)  # type: ignore[arg-type]
+    scene = Scene.set(forker, tmp_path, CSV, lateness=3)
     rows = (f"{time // 5},u{time % 91},s{time % 37 * (time % 3)}\n" for time in range(150_000))
     (tmp_path / "in-2.csv").write_text("ts,user,site\n" + "".join(rows))
     policy = tmp_path / POLICY
@@ -43,9 +44,9 @@ def test_killed_from_outside_then_frozen_and_taken_over(tmp_path: Path) -> None:
     ) as frozen:
         wait_for_checkpoint(scene, 2, frozen)
         frozen.send_signal(signal.SIGSTOP)
-        refused = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=LONG_WAIT)
-        assert refused.returncode == 1
-        assert "--take-over" in refused.stderr
+        refused = scene.run(block_bytes=MEGABYTE)
+        assert refused["code"] == 1
+        assert "--take-over" in refused["err"]
         assert run_once(tmp_path, [*command, "--take-over"], env)["resumed"]
         frozen.send_signal(signal.SIGCONT)
         sentence = frozen.communicate(timeout=LONG_WAIT)[1]
@@ -53,9 +54,11 @@ def test_killed_from_outside_then_frozen_and_taken_over(tmp_path: Path) -> None:
     assert "another process has taken over" in sentence
 
     result = scene.result()
-    assert run_once(tmp_path, command, env)["finished_before"]
+    scene.run(block_bytes=MEGABYTE)
+    assert scene.summary()["finished_before"]
     scene.forget()
-    assert not run_once(tmp_path, command, env)["resumed"]
+    scene.run(block_bytes=MEGABYTE)
+    assert not scene.summary()["resumed"]
     assert scene.result() == result
 
 

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 import shoal
 from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
-from shoal.methods.base import Release
+from shoal.methods.release import Release
 from shoal.testing import driving
 from shoal.times import column_ns
 from tests.e2e.scene import Scene, read

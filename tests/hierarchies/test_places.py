@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import shoal
 from shoal.errors import PolicyError
 from shoal.hierarchies.neighbourhood import components
+from tests.reference.effort import tries
 from tests.reference.km_partition import haversine
 
 SQUARE = [(0, 0), (40, 0), (40, 40), (0, 40)]
@@ -36,7 +37,7 @@ def naive_edges(places) -> set[tuple[int, int]]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(POINTS, st.booleans())
 @example([(1, 1)], False)
 @example([(1, 1), (3, 3)], True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shoal
 from shoal.inspection.facts import look
 from shoal.inspection.items import count_items, popular_tree
+from tests.reference.effort import tries
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(st.dictionaries(st.text("ab +*1", min_size=1, max_size=6).filter(str.strip), st.integers(1, 30), min_size=2))
 def test_every_item_is_a_leaf_once(counts):
     tree = shoal.Hierarchy.from_nested(popular_tree(counts, 3))

@@ -39,5 +39,5 @@ def test_missing_attributes_have_no_bit():
     values = np.zeros((5, 3))
     values[0, 1] = values[4, 1] = values[3, 2] = math.nan
     masks = np.tile(np.array([7, 3], dtype=np.int64), (3, 1))
-    mark_missing(values, 3, masks)
+    mark_missing(values, np.isnan(values).any(axis=1), 3, masks)
     assert masks.tolist() == [[7, 3], [6, 1], [7, 2]]

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from shoal.errors import InputError
 from shoal.kernels.tuples import layout as t
-from shoal.methods.base import Release
 from shoal.methods.registry import METHODS
+from shoal.methods.release import Release
 from shoal.methods.tuples.fads import Fads
 from shoal.methods.z.z_anonymity import ZAnonymity
 from shoal.testing.driving import OTHER_SEED

@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import StreamMethod
 from shoal.methods.z.z_anonymity import ZAnonymity
-from shoal.models.z.target import KTarget
+from shoal.models.z.target.target import KTarget
 
 KEY = bytes(range(32))
 WINDOW_S = 60

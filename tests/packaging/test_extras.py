@@ -94,6 +94,7 @@ def folder(tmp_path):
     (tmp_path / "places.toml").write_text(PLACES)
     for kind, keys in SYSTEMS.values():
         (tmp_path / f"{kind}.toml").write_text(LIVE.format(kind=kind, keys=keys))
+    (tmp_path / "http.toml").write_text(LIVE.format(kind="http", keys=""))
     avro = 'streams = ["a"]\nformat = "avro"\nregistry = "http://localhost:1"'
     (tmp_path / "avro.toml").write_text(LIVE.format(kind="redis", keys=avro))
     return tmp_path
@@ -126,6 +127,7 @@ def run_without(module, commands, cwd):
         ("pyspark", "spark", ["run places.toml --engine spark"]),
         ("redis", "redis", ["run redis.toml"]),
         ("fastavro", "avro", ["run avro.toml"]),
+        ("starlette", "serve", ["serve redis.toml", "run http.toml"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -25,10 +25,15 @@ def test_package_changelog_and_citation_have_one_version():
 
 def test_every_extra_is_part_of_all_and_dev_installs_all():
     live = {"kafka", "redis", "nats", "rabbitmq", "mqtt", "avro", "metrics"}
-    assert set(EXTRAS) == {"ontology", "places", "figures", "hosts", "postgres", "live", "spark", "all", "dev"} | live
+    assert (
+        set(EXTRAS)
+        == {"ontology", "places", "figures", "hosts", "postgres", "live", "serve", "spark", "all", "tests", "dev"}
+        | live
+    )
     assert EXTRAS["live"] == ["shoal[kafka,redis,nats,rabbitmq,mqtt,avro,metrics]"]
-    assert EXTRAS["all"] == ["shoal[ontology,places,figures,hosts,postgres,live]"]
-    assert "shoal[all,spark]" in EXTRAS["dev"]  # Spark is larger than everything else together, so not part of all
+    assert EXTRAS["all"] == ["shoal[ontology,places,figures,hosts,postgres,live,serve]"]
+    assert "shoal[all]" in EXTRAS["tests"]
+    assert "shoal[tests,spark]" in EXTRAS["dev"]  # Spark is larger than everything else together, so not part of all
 
 
 def test_every_development_tool_is_pinned():

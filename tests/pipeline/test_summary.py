@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.methods.base import Refusal
+from shoal.methods.release import Refusal
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.summary import outcome_warning
 

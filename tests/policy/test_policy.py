@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from shoal.errors import PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.models.z.target import KTarget
+from shoal.models.z.target.target import KTarget
 from shoal.policy import load_policy, parse_policy
 
 SMALL = """

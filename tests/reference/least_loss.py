@@ -23,6 +23,7 @@ from tests.reference.tuples import (
 
 LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, RARE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 0.5
 MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 4
+MOST_TRIED, MOST_EXCHANGED = 3, 16
 
 
 @dataclass
@@ -39,8 +40,9 @@ class LeastLossTwin(TupleTwin):
         self.is_ending = False
         labels = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Cat))
         numbers = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Num))
-        exchanges = labels >= numbers and self.k >= 20 and not self.candidates_limit
-        self.exchanges = 8 if exchanges else 0
+        may_exchange = self.k >= 20 and labels > 0 and not self.candidates_limit
+        exchanges = self.always_exchanges = labels >= numbers and may_exchange
+        self.exchanges, self.exchanged_from = 8 if may_exchange else 0, 0.0 if exchanges else 0.4
         price, self.age, self.floor = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
         self.price_factor = price / math.sqrt(self.k)
         self.ranks = [self.ranks_of(attribute) for attribute in self.attributes]
@@ -72,11 +74,11 @@ class LeastLossTwin(TupleTwin):
 
     @property
     def near(self) -> int:
-        return min(4 if self.exchanges else 8, self.k)
+        return min(4 if self.always_exchanges else 8, self.k)
 
     def insert(self, one: Held) -> None:
         others = [other for other in self.held.values() if other is not one]
-        met = MET_WHERE_EXCHANGED if self.exchanges else MOST_MET
+        met = MET_WHERE_EXCHANGED if self.always_exchanges else MOST_MET
         if self.candidates_limit:
             met = max(self.candidates_limit // 4, FEWEST_MET)
         others = others[-met:]
@@ -114,11 +116,14 @@ class LeastLossTwin(TupleTwin):
         if not self.is_ending:
             return super().decide(first, now, can_wait=can_wait)
         self.forget_old(now)
-        members = self.new_members(first)
         rest = [one for one in self.held.values() if one is not first]
         may_reuse = self.is_publishable(rest)
         if self.max_share is not None:
-            may_reuse = len(self.most_publishable(rest)) + 1 >= len(self.most_publishable(list(self.held.values())))
+            alone, together = 1 + len(self.most_publishable(rest)), len(self.most_publishable([*self.held.values()]))
+            may_reuse, old = alone >= together, self.best_reusable(first)
+            if alone > together and old is not None:
+                return [self.release_by_reuse(first, old, now)]
+        members = self.new_members(first)
         if members is None or may_reuse:
             return super().decide(first, now, can_wait=can_wait)
         return self.publish([(members, self.form(members))], now)
@@ -137,22 +142,51 @@ class LeastLossTwin(TupleTwin):
         if members is not None:
             rest = [one for one in held if one not in members]
             after = len(members) + len(self.most_publishable(rest))
-        return together if len(together) > after else members
+        if len(together) > after:
+            return self.most_publishable(held, by_reuse=True) or together
+        return members
 
-    def most_publishable(self, held: Sequence[Held]) -> list[Held]:
-        """The most of these tuples that could be one class: the earliest of each person, as many as the cap allows."""
+    def most_publishable(self, held: Sequence[Held], *, by_reuse: bool = False) -> list[Held]:
+        """The most of these tuples that could be one class: of each person as many as the cap allows, the earliest.
+
+        With `by_reuse` those first that no published cluster accepts.
+        """
         kept = list(held)
         if self.max_share is not None:
             for count in range(len(held), 0, -1):
-                most = int(self.max_share * count + 1e-9)
-                rows: Counter[Any] = Counter()
-                kept = []
-                for one in held:
-                    rows[one.person] += 1
-                    kept += [one] if rows[one.person] <= most else []
-                if len(kept) >= count:
+                most, rows = int(self.max_share * count + 1e-9), Counter(one.person for one in held)
+                if sum(min(most, number) for number in rows.values()) >= count:
                     break
+            kept = []
+            for one in sorted(held, key=lambda one: by_reuse and self.best_reusable(one) is not None):  # stable
+                if sum(one.person == other.person for other in kept) < most:
+                    kept.append(one)
+        kept.sort(key=lambda one: one.number)
+        if len(kept) >= self.k:
+            kept = self.exchanged(kept, [one for one in held if one not in kept])
         return kept if self.is_publishable(kept) else []
+
+    def exchanged(self, kept: list[Held], dropped: list[Held]) -> list[Held]:
+        """Exchange tuples of the same person, as long as that helps what fails first."""
+        for _ in range(MOST_EXCHANGED):
+            failing = self.diversity.failing(count_values(one.sensitive for one in kept), self.reference_now())
+            pairs = (
+                (x, y) for x in range(len(dropped[:MOST_EXCHANGED])) for y in range(len(kept)) if failing is not None
+            )
+            pair = next((pair for pair in pairs if self.is_better(failing, kept, dropped, *pair)), None)
+            if pair is None:
+                break
+            kept[pair[1]], dropped[pair[0]] = dropped[pair[0]], kept[pair[1]]
+        return kept
+
+    def is_better(self, failing: Any, kept: Sequence[Held], dropped: Sequence[Held], x: int, y: int) -> bool:
+        """Whether dropped tuple x helps more than kept tuple y, once that is gone: it does and y does not."""
+        if dropped[x].person != kept[y].person:
+            return False
+        others, reference = count_values(one.sensitive for one in [*kept[:y], *kept[y + 1 :]]), self.reference_now()
+        return self.diversity.helps(failing, others, dropped[x], reference) and not self.diversity.helps(
+            failing, others, kept[y], reference
+        )
 
     def is_publishable(self, held: Sequence[Held]) -> bool:
         """Whether these tuples could be one class, or are none."""
@@ -168,7 +202,7 @@ class LeastLossTwin(TupleTwin):
     def chosen_members(self, first: Held, held: Sequence[Held]) -> list[Held] | None:
         wanted, pool = self.k, [first, *self.allowed(first, held)]
         self.left_out = self.not_planned(first, pool, wanted)
-        is_floored = self.exchanges or any(len(one.carried) < len(self.attributes) for one in held)
+        is_floored = self.always_exchanges or any(len(one.carried) < len(self.attributes) for one in held)
         members, scores = self.grow([first], pool, wanted, self.floor if is_floored else 0.0)
         if len(members) < self.k:
             return None
@@ -201,7 +235,13 @@ class LeastLossTwin(TupleTwin):
 
     def flush(self) -> list[Decision]:
         self.is_ending = True
-        decisions = super().flush()
+        tried: Counter[int] = Counter()
+        decisions = []
+        while self.held:
+            first = min(self.held.values(), key=lambda one: tried[one.number])  # the earliest of equals
+            tried[first.number] += 1
+            may_wait = self.max_share is not None and tried[first.number] < MOST_TRIED
+            decisions += self.decide(first, self.now, can_wait=may_wait)
         self.is_ending = False
         return decisions
 
@@ -313,7 +353,7 @@ class LeastLossTwin(TupleTwin):
         return total
 
     def exchange(self, members: list[Held], pool: Sequence[Held]) -> list[Held]:
-        for _ in range(self.exchanges):
+        for _ in range(self.exchanges if self.typical >= self.exchanged_from else 0):
             cuts = sorted(self.cuts(members), key=lambda cut: -cut[3])[:TRIES]  # stable: the first of equals
             for at, low, high, _ in cuts:
                 kept = [one for one in members if (place := self.place(at, one)) is None or low <= place <= high]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.clients.patience import Patience
@@ -20,6 +20,7 @@ from shoal.errors import InputError
 from shoal.sources.base import End, Idle, Polled
 from shoal.sources.live import LiveSource, Pace
 from shoal.sources.reader import Fetched, Id, Needs
+from tests.reference.effort import tries
 
 COLUMNS = ("ts", "user")
 
@@ -112,7 +113,7 @@ def read(source: LiveSource) -> list[str]:
     return found
 
 
-@settings(deadline=None)
+@tries(100)
 @given(
     times=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=3),
     batches=st.tuples(st.integers(1, 7), st.integers(1, 7)),

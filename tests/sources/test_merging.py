@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.decode.base import Decoded, Refused
 from shoal.sources.merging import NO_TIME, Chunk, Merged, PartitionMerge
+from tests.reference.effort import tries
 
 IDLE = 30.0
 SCHEMA = pa.schema([("name", pa.string())])
@@ -111,7 +112,7 @@ class Reader:
         return self.out
 
 
-@settings(deadline=None)
+@tries(100)
 @given(LOGS, st.data())
 def test_the_order_is_that_of_the_logs(logs: Logs, data: st.DataObject) -> None:
     """Any sequence of fetches of any size, hand-outs of any size and restarts gives the naive order."""
@@ -244,7 +245,7 @@ def test_an_idle_partition_comes_back() -> None:
     assert again.take() is None
 
 
-@settings(max_examples=50, deadline=None)
+@tries(50)
 @given(LOGS.filter(lambda logs: len(logs) > 1), st.data())
 def test_after_a_decision_the_order_is_that_of_the_rest(logs: Logs, data: st.DataObject) -> None:
     """Whatever was idle before: from a recorded position on, the order depends on the logs and that position only."""

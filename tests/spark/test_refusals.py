@@ -39,10 +39,12 @@ def refused(stage: Stage, old: str, new: str) -> ShoalError:
     return caught.value
 
 
+@pytest.mark.spark
 def test_an_output_that_is_one_file(with_key: Stage) -> None:
     assert "must be a folder" in str(refused(with_key, '"there/"', '"there.parquet"'))
 
 
+@pytest.mark.spark
 def test_a_checkpoint(with_key: Stage) -> None:
     error = refused(with_key, '["trace"]', '["checkpoint"]\n"path" = "state"\n["trace"]')
     assert isinstance(error, PolicyError)
@@ -70,6 +72,7 @@ def test_an_executor_with_another_key(with_key: Stage, monkeypatch: pytest.Monke
     assert "is not the driver's" in found.column("problem")[0].as_py()
 
 
+@pytest.mark.spark
 def test_the_doctor_reports_a_missing_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
     stage.write(events(20), files=1)

@@ -1,9 +1,8 @@
-"""Shards of tuples and of values, without Spark: what an executor does, in one process."""
+"""Shards of tuples without Spark: what an executor does, in one process."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,14 @@ import pytest
 import shoal
 from shoal import LeastLoss, ZAnonymity
 from shoal.errors import PolicyError, VaultError
-from shoal.methods.z.admission import Clock
 from shoal.schema import Numeric, Schema
-from shoal.spark.columns import AT_END, CLOCK, DECIDED, NOTE, ROW, SHARD, VERDICT, cast, wire_schema
+from shoal.spark.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
 from shoal.spark.deciding import check_settings
-from shoal.spark.decisions import SORTED
 from shoal.spark.recipe import Recipe
 from shoal.spark.tuples.cuts import TupleSorter
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace
-from shoal.spark.z import AdmitRows, JudgeShards, SplitRows, ZTrace, clock_between, whole_clock
-from tests.spark.scene import KEY, events
+from tests.spark.scene import KEY
 
 pytestmark = pytest.mark.compiled
 
@@ -136,15 +132,6 @@ def test_columns_come_back_unchanged() -> None:
     assert cast(cast(batch, wire_schema(batch.schema)), batch.schema).equals(batch)
 
 
-def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
-    clock = Clock(np.array([0, 4, 9]), np.array([10, 20, 30]), (9,))
-    assert clock_between(clock, 2, 4).newest.tolist() == [10]
-    assert clock_between(clock, 4, 10).newest.tolist() == [20, 30]
-    assert clock_between(clock, 5, 20).numbers.tolist() == [5, 9]
-    assert clock_between(clock, 0, 9).restarts == ()
-    assert clock_between(clock, 5, 20).restarts == (9,)
-
-
 def test_no_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOAL_KEY_FILE")
     with pytest.raises(VaultError, match="every executor needs the same key"):
@@ -164,33 +151,3 @@ def test_what_cannot_be_divided_is_refused() -> None:
     for method, words in ((diverse, "one reference for all shards"), (combined, "all people of an epoch")):
         with pytest.raises(PolicyError, match=words):
             check_settings(Recipe.of(method))
-
-
-def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> pa.Table:
-    """What admission and all shards decide about rows that come in batches of `step`, in order."""
-    recipe, types = Recipe.of(method), pa.schema([rows.schema.field(name) for name in method.columns])
-    full = rows.append_column(ROW, pa.array(np.arange(rows.num_rows)))
-    batches = pa.Table.from_batches([full]).to_batches(max_chunksize=step)
-    admitted = pa.Table.from_batches(list(AdmitRows(recipe, types, ("id", "ts"))(batches)))
-    clock = whole_clock(admitted.filter(pc.is_valid(admitted[NOTE]))[NOTE].to_pylist())
-    refused = admitted.filter(pc.is_null(admitted[NOTE]))
-    usable = full.filter(pc.invert(pc.is_in(full.column(ROW), refused[ROW].combine_chunks())))
-    split = SplitRows(recipe, types, shards, pa.schema([*usable.schema, (SHARD, pa.int32())]))
-    dealt = pa.Table.from_batches(list(split([usable]))).sort_by([(SHARD, "ascending"), (ROW, "ascending")])
-    judge = JudgeShards(recipe, types, SimpleNamespace(value=clock), rows.num_rows)
-    found = pa.Table.from_batches(list(judge(dealt.combine_chunks().to_batches(max_chunksize=step))))
-    return pa.concat_tables([refused, found.filter(pc.is_null(found[NOTE]))])
-
-
-@pytest.mark.parametrize("lateness", ["0s", "40s"])
-@pytest.mark.parametrize("shards", [1, 3, 16])
-def test_shards_of_values_publish_what_one_machine_does(shards: int, lateness: str) -> None:
-    rows = pa.Table.from_pylist(events(1500)).combine_chunks().to_batches()[0]
-    method = ZAnonymity(z=3, window="10min", person="id", time="ts", attribute="site", lateness=lateness)
-    pushed, flushed = method.push_batch(rows), method.flush()
-    found = judged(method, rows, shards, step=400).sort_by([(name, "ascending") for name in SORTED])
-    published = found.filter(pc.equal(found[VERDICT], "released")).select(method.output_schema.names)
-    assert published.to_pylist() == [*pushed.rows.to_pylist(), *flushed.rows.to_pylist()]
-    trace = ZTrace(tuple(method.trace_schema.names[5:])).batches(found.combine_chunks().to_batches())
-    expected = [*pushed.trace.to_pylist(), *flushed.trace.to_pylist()]
-    assert pa.Table.from_batches(list(trace)).to_pylist() == expected

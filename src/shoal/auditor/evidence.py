@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeVar
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.layout import check_layout, count_odd_rows
 from shoal.auditor.policy import Policy, words_of
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.released_columns import check_columns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
@@ -10,6 +10,7 @@ from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.sets.judge import audit_sets
+from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
@@ -45,6 +46,7 @@ def audit(
         Without them less can be checked, and the report says what was not.
     policy
         The path of the policy file, its content as a dict, or the method that released the rows. It states the promise.
+        A policy with ``[table]`` is about a plain table of any tool: see :func:`audit_table`.
     max_memory
         The memory that the audit may use, in bytes or as text ("8 GB"); by default half of the machine's. Files
         that need more are refused.
@@ -66,7 +68,54 @@ def audit(
     """
     with limited(max_memory):
         written = read_policy(policy)
+        if "table" in written.content:
+            return judge_table(written, release)
         judge = JUDGES.get(str(written.section("anonymize").get("method")))
         if judge is None:
             raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
         return judge(written, release, truth, trace)
+
+
+def audit_table(
+    table: Any,
+    *,
+    quasi: Sequence[str] | str,
+    sensitive: Sequence[str] | str = (),
+    person: str | None = None,
+    population: Any = None,
+    suppressed: str | None = None,
+    max_memory: int | str | None = None,
+    **bounds: Any,
+) -> AuditReport:
+    """Measure a table of any tool, and check what is promised about it.
+
+    Parameters
+    ----------
+    table, population
+        A path, an Arrow table, a data frame, or a list of these. Files are read in batches.
+    quasi
+        The columns that others may know. Rows with equal values in all of them are a class.
+    sensitive
+        The columns that others must not learn.
+    person
+        The column that names people, if the table has it: people are counted then, else rows.
+    suppressed
+        Rows whose quasi-identifiers all are this text ("*") do not count.
+    max_memory
+        In bytes or as text ("8 GB"); rows that do not fit are sorted on disk.
+    bounds
+        What is promised of every class: ``k``; ``m`` (k holds for anyone who knows m values); ``l``, ``entropy_l``,
+        ``recursive_l`` = (c, l); ``t``, with ``t_distance`` "ordered" or "equal"; ``alpha``; ``beta``; ``presence`` =
+        (least, largest), with ``population``. What is not promised is measured.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": ["20-29", "20-29", "30-39", "30-39"], "illness": ["flu", "cold", "flu", "flu"]})
+    >>> report = audit_table(table, quasi="age", sensitive="illness", k=2, l=2)
+    >>> report.metrics["smallest_k"], [found.code for found in report.violations]
+    (2, ['below-l'])
+    """
+    columns = {"person": person, "population": population, "suppressed": suppressed}
+    given = {key: value for key, value in (columns | bounds).items() if value is not None}
+    return audit(table, policy={"table": {"quasi": quasi, "sensitive": sensitive, **given}}, max_memory=max_memory)

@@ -15,8 +15,9 @@ import pyarrow as pa
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.files import Format, text_files
+from shoal.auditor.reading.files import text_files
 from shoal.auditor.reading.lines import once, split_fields
+from shoal.auditor.reading.paths import Format
 
 _AT_ONCE: Final = 4 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"

@@ -11,19 +11,20 @@ from typing import Final
 from cyclopts import App, CycloptsError, CycloptsPanel, MissingArgumentError
 
 from shoal import __version__
-from shoal.cli.attack import attack
-from shoal.cli.audit import audit
-from shoal.cli.compare import compare
 from shoal.cli.demo import demo
 from shoal.cli.doctor import doctor
+from shoal.cli.evidence.attack import attack
+from shoal.cli.evidence.audit import audit
+from shoal.cli.evidence.compare import compare
+from shoal.cli.evidence.report import report
 from shoal.cli.init import init
 from shoal.cli.methods import methods
 from shoal.cli.ontology import ontology
 from shoal.cli.repartition import repartition
-from shoal.cli.report import report
-from shoal.cli.reproduce import reproduce
+from shoal.cli.reproduce.reproduce import reproduce
 from shoal.cli.run import run
 from shoal.cli.sanitize import sanitize
+from shoal.cli.serve import serve
 from shoal.cli.tune import tune
 from shoal.cli.warmup import warmup
 from shoal.errors import PolicyError, ShoalError
@@ -36,6 +37,7 @@ app = App(
 )
 app.command(init)
 app.command(run)
+app.command(serve)
 app.command(repartition)
 app.command(sanitize)
 app.command(doctor)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from shoal.cli.program import how_to_call, program
+from cyclopts import Parameter
+
+from shoal.cli.output.program import how_to_call, program
 from shoal.errors import RunError
 
 _POLICY: Final = """\
@@ -36,12 +38,25 @@ path = "trace.parquet"
 _MINUTES_LATE: Final = 5
 
 
-def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_000, z: int = 20, seed: int = 7) -> int:
-    """Generate a day of web visits, anonymize it, audit the release and draw a picture.
+def demo(
+    *,
+    out: Path = Path("demo-out"),
+    people: int = 3000,
+    events: int = 400_000,
+    z: int = 20,
+    seed: int = 7,
+    live: Annotated[bool, Parameter(negative="")] = False,
+    rate: int = 1000,
+    port: int | None = None,
+    open_page: Annotated[bool, Parameter(name="--open", negative="")] = False,
+) -> int:
+    """Generate a day of web visits, anonymize it, audit the release and draw a picture; or show a live stream.
 
     Examples:
 
         shoal demo
+
+        shoal demo --live     (until Ctrl-C, on a page whose address is printed)
 
         shoal demo --people 10000 --events 1000000 --z 50
 
@@ -57,9 +72,19 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
         How many people must have visited a site within the hour.
     seed
         Seed of the random numbers: another seed gives another day.
+    live
+        Send the visits to a run of their own, again and again, and show it on the live page.
+    rate
+        With --live: visits a second.
+    port
+        With --live: where the page is; 8765 by default, 0 takes a free one.
+    open_page
+        With --live: open the page in a browser.
     """
+    if live:
+        return _show_live(out, people, events, z=z, seed=seed, rate=rate, port=port, open_page=open_page)
     from shoal.auditor import audit
-    from shoal.cli.render import say_compiling, summary_lines, watch
+    from shoal.cli.output.render import say_compiling, summary_lines, watch
     from shoal.crypto.safe_open import write_file
     from shoal.encode.sealed import read_trace
     from shoal.pipeline import Pipeline
@@ -97,6 +122,36 @@ def demo(*, out: Path = Path("demo-out"), people: int = 3000, events: int = 400_
     return 0 if report.ok and summary.ok else 1
 
 
+def _show_live(
+    out: Path, people: int, events: int, *, z: int, seed: int, rate: int, port: int | None, open_page: bool
+) -> int:
+    from shoal.cli.output.render import print_summary, watch
+    from shoal.crypto.safe_open import write_file
+    from shoal.pipeline import Pipeline
+    from shoal.pipeline.stopping import Stop, on_signals
+    from shoal.serve.demo import POLICY, VisitSender
+    from shoal.serve.host import RunHost
+    from shoal.sinks.durable import output_error
+
+    folder = out / "live"
+    with output_error(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "policy.toml", POLICY.format(z=z))
+    host = RunHost(Pipeline.from_policy(folder / "policy.toml"), port=port)
+    sender = VisitSender(host.events_address, str(host.token), people=people, events=events, seed=seed, rate=rate)
+    print(f"the page is at {host.address}")
+    print(f"{rate:,} visits a second go to {host.events_address}; Ctrl-C ends it", flush=True)
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(host.address)
+    stop = Stop()
+    with watch(quiet=True) as observer, on_signals(stop), sender.sending():
+        summary = host.run(observer, stop=stop)
+    print_summary(summary, as_json=False, is_piped=False)
+    return 0
+
+
 def _verdict(report: Any, seconds: float) -> list[str]:
     metrics = report.metrics
     verdict = "holds" if report.ok else "IS BROKEN: " + "; ".join(found.text() for found in report.violations)
@@ -124,6 +179,7 @@ def _places(out: Path, picture: str) -> list[str]:
         f"picture        {picture}",
         f"policy         {out / 'policy.toml'}   ({program()} run {out / 'policy.toml'})",
         f"next           {program()} report {out / 'released.parquet'} --policy {out / 'policy.toml'}",
+        f"live page      {program()} demo --live   (such visits as a stream, with the promise and what-if on a page)",
         *how_to_call(),
     ]
 

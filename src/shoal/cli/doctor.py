@@ -51,7 +51,7 @@ def doctor(
     """
     import orjson
 
-    from shoal.cli.render import LineObserver, print_remarks
+    from shoal.cli.output.render import LineObserver, print_remarks
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 

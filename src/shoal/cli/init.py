@@ -217,8 +217,8 @@ def _check(data: Path, out: Path) -> int:
     """Let the doctor check the policy, and print what to do next; return the exit code."""
     import os
 
-    from shoal.cli.program import program
-    from shoal.cli.render import LineObserver, print_remarks
+    from shoal.cli.output.program import program
+    from shoal.cli.output.render import LineObserver, print_remarks
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 

@@ -68,7 +68,7 @@ def repartition(  # noqa: PLR0913 - one for each option
     log
         How events are written on standard error: as sentences, or as JSON objects, one per line.
     """
-    from shoal.cli.render import print_summary, watch
+    from shoal.cli.output.render import print_summary, watch
     from shoal.pipeline.live.repartition import Request
     from shoal.pipeline.live.repartition import repartition as write
     from shoal.pipeline.stopping import Stop, on_signals

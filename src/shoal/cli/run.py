@@ -81,7 +81,7 @@ def run(  # noqa: PLR0913 - one for each option
     master
         With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
-    from shoal.cli.render import print_summary, watch
+    from shoal.cli.output.render import print_summary, watch
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
@@ -89,12 +89,16 @@ def run(  # noqa: PLR0913 - one for each option
         return _run_on_spark(policy, master, as_json=as_json, quiet=quiet, log=log, checkpoint=checkpoint)
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
+    runner: Any = pipeline
     try:
         signals = on_signals(stop, as_json=log == "json") if pipeline.policy.source.is_endless else nullcontext()
         with watch(quiet=quiet, log=log, metrics=metrics) as observer, signals:
-            for warning in pipeline.policy.warnings:
-                observer.warn(warning)
-            summary = pipeline.run(observer, stop=stop, take_over=take_over, upgrade=upgrade)
+            if pipeline.policy.source.kind == "http":
+                runner = _listening(pipeline)
+            else:
+                for warning in pipeline.policy.warnings:
+                    observer.warn(warning)
+            summary = runner.run(observer, stop=stop, take_over=take_over, upgrade=upgrade)
     except KeyboardInterrupt:
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED
@@ -102,8 +106,19 @@ def run(  # noqa: PLR0913 - one for each option
     return 0 if summary.ok else 1
 
 
+def _listening(pipeline: Any) -> Any:
+    """The pipeline behind a web server that accepts records; says where, on standard error."""
+    from shoal.serve.host import RunHost
+
+    host = RunHost(pipeline, with_page=False)
+    for sentence in host.warnings:
+        print(f"shoal: warning: {sentence}", file=sys.stderr)
+    print(f"shoal: send records to {host.events_address}, with the bearer token {host.token}", file=sys.stderr)
+    return host
+
+
 def _run_on_spark(policy: Path, master: str | None, *, as_json: bool, quiet: bool, log: Any, checkpoint: Any) -> int:
-    from shoal.cli.render import print_summary, watch
+    from shoal.cli.output.render import print_summary, watch
     from shoal.policy import load_policy
     from shoal.spark.run import SparkRun
 

@@ -60,7 +60,7 @@ def sanitize(
     quiet
         No progress.
     """
-    from shoal.cli.render import warn_of_key, watch
+    from shoal.cli.output.render import warn_of_key, watch
     from shoal.sanitize.process import Sanitizer
     from shoal.schema import duration_ns
 

@@ -113,7 +113,7 @@ def tune(
     quiet
         No progress.
     """
-    from shoal.cli.render_tune import print_tuned, to_json
+    from shoal.cli.output.render_tune import print_tuned, to_json
     from shoal.pipeline.tune.files import PICTURE, require_room, write_files
 
     require_room(out)
@@ -129,8 +129,8 @@ def tune(
 
 
 def _tuned(source: Path, goal: Goal, read: Input, *, quiet: bool) -> Tuned:
-    from shoal.cli.render import say_compiling
-    from shoal.cli.render_tune import ProgressLines
+    from shoal.cli.output.render import say_compiling
+    from shoal.cli.output.render_tune import ProgressLines
     from shoal.models.z.tuning import Target
     from shoal.pipeline.tune.tune import tune_input
 

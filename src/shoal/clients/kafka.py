@@ -27,11 +27,12 @@ REQUEST_SECONDS: Final = 10.0
 FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 """Another producer of the same name has taken over."""
 UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PART"
+_LOGIN: Final = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED"})
+_TLS: Final = "_SSL"
+_UNVERIFIED: Final = re.compile(r"certificate verify failed|could not be verified")
 _DENIED: Final = frozenset(
     {
-        "_AUTHENTICATION",
-        "_SSL",
-        "SASL_AUTHENTICATION_FAILED",
+        *_LOGIN,
         "TOPIC_AUTHORIZATION_FAILED",
         "GROUP_AUTHORIZATION_FAILED",
         "CLUSTER_AUTHORIZATION_FAILED",
@@ -43,6 +44,7 @@ _PASSING: Final = frozenset(
         "_TIMED_OUT",
         "_TIMED_OUT_QUEUE",
         "_TRANSPORT",
+        _TLS,
         "_ALL_BROKERS_DOWN",
         "_RESOLVE",
         "_WAIT_COORD",
@@ -94,15 +96,26 @@ def as_error(error: KafkaException | KafkaError) -> KafkaError:
 
 
 def reason(error: KafkaException | KafkaError) -> str:
-    """The client's name and text of an error."""
+    """An error in a sentence, or the client's name and text of it."""
     found = as_error(error)
+    if found.name() in _LOGIN:
+        return "brokers refuse the user or the password; check sasl.mechanism and sasl.username in client, and secrets"
+    if _is_unverified(found):
+        return (
+            "the certificate of a broker cannot be verified; check ssl.ca.location in client, and that the address is "
+            "in the certificate"
+        )
     return f"{found.name()}: {found.str()}"
+
+
+def _is_unverified(error: KafkaError) -> bool:
+    return error.name() == _TLS and _UNVERIFIED.search(error.str()) is not None
 
 
 def is_denied(error: KafkaException | KafkaError) -> bool:
     """Whether trying again is pointless: brokers refuse us, or the client cannot be used any more."""
     found = as_error(error)
-    return bool(found.fatal() or found.name() in _DENIED)
+    return bool(found.fatal() or found.name() in _DENIED or _is_unverified(found))
 
 
 def is_passing(error: KafkaException | KafkaError) -> bool:
@@ -111,17 +124,40 @@ def is_passing(error: KafkaException | KafkaError) -> bool:
     return bool(not is_denied(found) and (found.retriable() or found.name() in _PASSING))
 
 
-def attempt(call: Callable[[], _T], failure: Failure) -> _T:
-    """Call the client once; Unreachable if the same call may succeed later."""
+class Refusal:
+    """Remembers that brokers refuse us. Calls report only that they got no answer; the reason comes by `error_cb`."""
+
+    def __init__(self) -> None:
+        self._error: KafkaError | None = None
+
+    def note(self, error: KafkaError) -> None:
+        """The client's `error_cb`."""
+        if is_denied(error) and self._error is None:
+            self._error = error
+
+    def require_none(self, failure: Failure, serve: Callable[[float], object]) -> None:
+        """Raise `failure` if brokers have refused us; `serve` is the client's `poll`, which reports it."""
+        with FatalAsException():
+            serve(0)
+        if self._error is not None:
+            raise failure(reason(self._error))
+
+
+def attempt(call: Callable[[], _T], failure: Failure, explain: Callable[[], None] | None = None) -> _T:
+    """Call the client once; Unreachable if the same call may succeed later, and `explain` raises nothing else."""
     try:
         with FatalAsException():
             return call()
     except KafkaException as error:
-        if is_passing(error):
-            raise Unreachable(reason(error)) from None
-        raise failure(reason(error)) from None
+        if not is_passing(error):
+            raise failure(reason(error)) from None
+        if explain is not None:
+            explain()
+        raise Unreachable(reason(error)) from None
 
 
-def insist(call: Callable[[], _T], patience: Patience, failure: Failure) -> _T:
+def insist(
+    call: Callable[[], _T], patience: Patience, failure: Failure, explain: Callable[[], None] | None = None
+) -> _T:
     """Call the client until it succeeds; `failure` if an error does not pass, or lasts too long."""
-    return persist(lambda: attempt(call, failure), patience, failure)
+    return persist(lambda: attempt(call, failure, explain), patience, failure)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from shoal.clients.addresses import Address
-from shoal.clients.tls import tls_context, without_tls
+from shoal.clients.tls import distrust, tls_context, without_tls
 from shoal.clients.trouble import Unreachable
 from shoal.errors import RunError, missing_extra
 
@@ -129,6 +129,8 @@ class MqttConnection:
             self._has_tried = True
             self.client.connect(self._address.host, self._address.port, self._keepalive, **options)
         except (OSError, ValueError) as error:
+            if distrusted := distrust(error):
+                raise self._failure(distrusted) from None
             raise Unreachable(str(error) or type(error).__name__) from None
 
     def close(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from shoal.clients.event_loop import EventLoop
-from shoal.clients.tls import tls_context, without_tls
+from shoal.clients.tls import distrust, tls_context, without_tls
 from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import RunError, missing_extra
 
@@ -22,6 +23,8 @@ except ImportError:
 _T = TypeVar("_T")
 _CONNECT_SECONDS: Final = 5
 CALL_SECONDS: Final = 10.0
+_REFUSED: Final = "authorization violation"
+"""While it connects, the client reports a refused login as a text of the server."""
 
 
 class NatsConnection:
@@ -64,6 +67,10 @@ class NatsConnection:
             raise self._failure(_sentence(error)) from None
         except (Unreachable, Error, OSError, TimeoutError) as error:
             self.disconnect()
+            if distrusted := distrust(error):
+                raise self._failure(distrusted) from None
+            if _REFUSED in str(error).lower():
+                raise self._failure(_sentence(AuthorizationError())) from None
             if isinstance(error, APIError) and error.code is not None and 400 <= error.code < 500:
                 raise self._failure(_sentence(error)) from None
             raise Unreachable(str(error) or type(error).__name__) from None
@@ -81,15 +88,20 @@ class NatsConnection:
             if not client.is_connected:
                 raise error
 
-        await client.connect(
-            self._servers,
-            allow_reconnect=False,
-            connect_timeout=_CONNECT_SECONDS,
-            error_cb=give_up,
-            name="shoal",
-            tls=tls_context(self._settings, self._failure),
-            **without_tls(self._settings),
-        )
+        try:
+            await client.connect(
+                self._servers,
+                allow_reconnect=False,
+                connect_timeout=_CONNECT_SECONDS,
+                error_cb=give_up,
+                name="shoal",
+                tls=tls_context(self._settings, self._failure),
+                **without_tls(self._settings),
+            )
+        except BaseException:
+            with suppress(Exception):
+                await asyncio.wait_for(client.close(), 2.0)
+            raise
         return client
 
     def disconnect(self) -> None:

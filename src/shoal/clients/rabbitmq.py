@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from shoal.clients.addresses import Address
 from shoal.clients.event_loop import EventLoop
-from shoal.clients.tls import tls_context, without_tls
+from shoal.clients.tls import distrust, tls_context, without_tls
 from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import RunError, missing_extra
 
@@ -77,6 +77,8 @@ class RabbitConnection:
             raise self._failure(_REFUSALS[type(error)]) from None
         except (Unreachable, exceptions.ServerError, exceptions.ClientError, OSError, TimeoutError) as error:
             self.disconnect()
+            if distrusted := distrust(error):
+                raise self._failure(distrusted) from None
             raise Unreachable(str(error) or type(error).__name__) from None
 
     async def _run(self, work: Callable[[Client], Coroutine[Any, Any, _T]]) -> _T:

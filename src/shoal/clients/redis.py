@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from shoal.clients.tls import distrust
 from shoal.clients.trouble import Unreachable, unknown_setting
 from shoal.errors import PolicyError, RunError, missing_extra
 
@@ -57,6 +58,8 @@ def reporting(failure: Callable[[str], RunError]) -> Iterator[None]:
     except _REFUSALS:
         raise failure("the server refuses the user or the password; check client and secrets") from None
     except _PASSING as error:
+        if distrusted := distrust(error, "ssl_ca_certs"):
+            raise failure(distrusted) from None
         raise Unreachable(str(error) or type(error).__name__) from None
     except redis.exceptions.RedisError as error:
         raise failure(f"the server answers {_without_arguments(error)!r}; check it, and client and secrets") from None

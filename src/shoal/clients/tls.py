@@ -28,3 +28,16 @@ def tls_context(settings: Mapping[str, Any], failure: Callable[[str], RunError])
 def without_tls(settings: Mapping[str, Any]) -> dict[str, Any]:
     """All other settings."""
     return {name: value for name, value in settings.items() if name not in NAMES}
+
+
+def distrust(error: BaseException | None, name: str = "cafile") -> str | None:
+    """What to say if a server's certificate was not accepted; None for another error. `name`: of the setting."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message.rstrip(".")
+            return (
+                f"the certificate of the server cannot be verified ({why}); check {name} in client, and that the "
+                "address is in the certificate"
+            )
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,4 +1,8 @@
-"""One secret, and the separate keys derived from it."""
+"""One secret, and the separate keys derived from it.
+
+A key file may name further keys, each with the time from which it counts: pseudonyms of epochs that start then, or
+later, are made with it. Everything else (sealed files, tables in memory) stays with the first key.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ import hmac
 import os
 import secrets
 import stat
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from shoal.crypto.safe_open import create_file
 from shoal.errors import PolicyError, VaultError
@@ -19,17 +25,47 @@ OLD_KEY_FILE_VARIABLE: Final = "SHOAL_OLD_KEY_FILE"
 SHORTEST: Final = 16
 _GENERATED: Final = 32
 _FOR_OTHERS: Final = 0o077
+_SEVERAL: Final = b"shoal-keys"
+"""The first line of a file with several keys."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LaterKey(NamedTuple):
+    """A key that counts from a time (ns since 1970) on."""
+
+    start_ns: int
+    secret: Secret
 
 
 class Secret:
-    """Secret bytes that are not shown in a log, a traceback or a repr."""
+    """Secret bytes that are not shown in a log, a traceback or a repr.
 
-    __slots__ = ("_value",)
+    Parameters
+    ----------
+    later
+        Keys that replace this one for pseudonyms, in the order of their times.
+    """
 
-    def __init__(self, value: bytes) -> None:
+    __slots__ = ("_value", "later")
+
+    def __init__(self, value: bytes, later: tuple[LaterKey, ...] = ()) -> None:
         if len(value) < SHORTEST:
             raise VaultError(f"the key has fewer than {SHORTEST} bytes; make one with: openssl rand -hex 32")
-        self._value = bytes(value)
+        self._value, self.later = bytes(value), later
+
+    def at(self, time_ns: int) -> Secret:
+        """The key that counts at a time."""
+        return next((one.secret for one in reversed(self.later) if one.start_ns <= time_ns), self)
+
+    @property
+    def mark(self) -> str:
+        """What identifies this key, without those after it, and does not reveal it."""
+        return self.subkey("mark of a key").hex()[:32]
+
+    @property
+    def later_marks(self) -> dict[str, str]:
+        """The same for each key after it, by the time (ns, as text) from which it counts."""
+        return {str(one.start_ns): one.secret.mark for one in self.later}
 
     def __repr__(self) -> str:
         return "Secret(…)"
@@ -56,16 +92,53 @@ class Secret:
 
 
 def secret_from_file(path: str | Path) -> Secret:
-    """Read a secret: all bytes of the file except a line end after them."""
+    """Read a secret: all bytes of the file except a line end after them, or several keys below ``shoal-keys``."""
     try:
         value = Path(path).read_bytes().rstrip(b"\r\n")
     except OSError as error:
         raise VaultError(
             f"{path}: the key file cannot be read ({error.strerror}); check the path, or {KEY_FILE_VARIABLE}"
         ) from None
+    first, *lines = value.splitlines() or [b""]
+    if first.strip() == _SEVERAL:
+        return _several(path, lines)
     if len(value) < SHORTEST:
         raise VaultError(f"{path}: the key has fewer than {SHORTEST} bytes; make one with: openssl rand -hex 32")
     return Secret(value)
+
+
+def _several(path: str | Path, lines: list[bytes]) -> Secret:
+    """The keys of a file with several: the first one alone on its line, each other one behind the time it starts at."""
+    words = [(number, line.split()) for number, line in enumerate(lines, 2) if line.strip()]
+    if not words or len(words[0][1]) != 1:
+        raise VaultError(f"{path}: behind the line {_SEVERAL.decode()!r} must be the first key, alone on its line")
+    for number, found in words[1:]:
+        if len(found) != 2:
+            raise VaultError(f"{path}: line {number}: write the time from which the key counts, a space, and the key")
+    for number, found in words:
+        if len(found[-1]) < SHORTEST:
+            raise VaultError(
+                f"{path}: line {number}: the key has fewer than {SHORTEST} bytes; use openssl rand -hex 32"
+            )
+    later = tuple(LaterKey(_start_ns(path, number, time), Secret(value)) for number, (time, value) in words[1:])
+    if any(before.start_ns >= after.start_ns for before, after in pairwise(later)):
+        raise VaultError(f"{path}: the times of the keys must grow from line to line")
+    return Secret(words[0][1][0], later)
+
+
+def _start_ns(path: str | Path, number: int, text: bytes) -> int:
+    try:
+        found = datetime.fromisoformat(text.decode())
+    except ValueError:
+        found = datetime.min
+    if found.tzinfo is None:
+        raise VaultError(f"{path}: line {number}: is not a time with its zone; write it like 2027-01-01T00:00:00Z")
+    return (found - _EPOCH) // timedelta(microseconds=1) * 1_000
+
+
+def moment(time_ns: int) -> str:
+    """A time as it is written in a key file."""
+    return (_EPOCH + timedelta(microseconds=time_ns // 1_000)).isoformat().replace("+00:00", "Z")
 
 
 def secret_from_environment() -> Secret | None:

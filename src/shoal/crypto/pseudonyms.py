@@ -21,7 +21,8 @@ Words = npt.NDArray[np.uint64]
 class Pseudonyms:
     """The function f(t, u) of the paper: one name per person and epoch, epoch = floor(time / rotation).
 
-    The epoch's key is HMAC-SHA256 over the epoch; under it a name is the 128-bit SipHash of the person's text.
+    The epoch's key is HMAC-SHA256 over the epoch, with the secret that counts when the epoch starts; under it a name is
+    the 128-bit SipHash of the person's text.
     """
 
     def __init__(self, secret: Secret, *, rotation_ns: int) -> None:
@@ -69,7 +70,8 @@ class Pseudonyms:
     def _epoch_key(self, epoch: int) -> Words:
         key = self._keys.get(epoch)
         if key is None:
-            derived = self._secret.subkey("pseudonym", self._context(epoch))
+            secret = self._secret.at(epoch * self._rotation_ns)
+            derived = secret.subkey("pseudonym", self._context(epoch))
             key = self._keys[epoch] = np.frombuffer(derived[:16], dtype="<u8").astype(np.uint64)
             if len(self._keys) > _REMEMBERED:
                 self._keys.popitem(last=False)

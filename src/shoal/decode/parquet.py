@@ -14,6 +14,11 @@ from shoal.errors import InputError, TruncatedInput
 
 _MAGIC: Final = b"PAR1"
 _BATCH_BYTES: Final = 16 * 1024 * 1024
+_TEXTS: Final = (pa.string(), pa.large_string())
+_READABLE: Final = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"))
+"""Encodings of columns that Arrow can read as dictionaries."""
+_SHORTEST_TEXT: Final = 4
+"""Bytes that an empty text takes in a page without a dictionary."""
 
 
 class ParquetDecoder(TableDecoder):
@@ -58,6 +63,7 @@ class ParquetDecoder(TableDecoder):
             batch_size=_batch_rows(parquet.metadata.row_group(group)),
             row_groups=[group],
             columns=list(self._columns),
+            use_threads=False,  # small pieces are handed over too often: two threads take longer than one
         )
         while True:
             try:
@@ -75,7 +81,7 @@ class ParquetDecoder(TableDecoder):
         if self._opened is None:
             source = self._file.open_seekable()
             try:
-                self._opened = pq.ParquetFile(source), source
+                self._opened = _with_dictionaries(source), source
             except (pa.ArrowException, OSError):
                 error = self._unopenable(source)
                 source.close()
@@ -87,6 +93,25 @@ class ParquetDecoder(TableDecoder):
         if source.read(len(_MAGIC)) == _MAGIC:
             return TruncatedInput(f"{self._file.name}: breaks off before its footer; fetch the whole file again")
         return InputError(f"{self._file.name}: is not a Parquet file; check the path and the format")
+
+
+def _with_dictionaries(source: Any) -> Any:
+    """The file, opened so that a column of few different texts is read as these texts and the place of each."""
+    parquet = pq.ParquetFile(source)
+    names = [field.name for field in parquet.schema_arrow if field.type in _TEXTS]
+    few = [name for name in names if _has_few_values(parquet.metadata, name)]
+    return pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=few) if few else parquet
+
+
+def _has_few_values(metadata: Any, name: str) -> bool:
+    """Whether a column of text takes less room than texts without a dictionary would."""
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    at = [metadata.schema.column(at).path for at in range(metadata.num_columns)].index(name)
+    chunks = [group.column(at) for group in groups]
+    if not all(chunk.has_dictionary_page and _READABLE.issuperset(chunk.encodings) for chunk in chunks):
+        return False
+    room = _SHORTEST_TEXT * sum(chunk.num_values for chunk in chunks)
+    return bool(sum(chunk.total_uncompressed_size for chunk in chunks) < room)
 
 
 def _batch_rows(group: Any) -> int:

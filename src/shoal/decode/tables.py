@@ -62,9 +62,9 @@ class TableDecoder(Decoder):
     def _repair(self, column: Any, name: str) -> tuple[Any, Any]:
         """Refuse rows whose text is not UTF-8; any other invalid content means that the file is damaged."""
         try:
-            raw = column.view(_VIEWS[column.type])
+            raw = _as_bytes(column)
             raw.validate(full=True)
-            return as_text(raw.cast(pa.binary()))
+            return as_text(_plain(raw).cast(pa.binary()))
         except (KeyError, pa.ArrowInvalid):
             raise InputError(f"{self._file.name}: column {name!r} is damaged; fetch the file again") from None
 
@@ -74,6 +74,12 @@ def pieces(batch: pa.RecordBatch, skip: int, rows: int = BATCH_ROWS) -> Iterator
     for start in range(skip, batch.num_rows, rows):
         part = batch.slice(start, rows)
         yield part, start + part.num_rows
+
+
+def _as_bytes(column: Any) -> Any:
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, _as_bytes(column.dictionary), safe=False)
+    return column.view(_VIEWS[column.type])
 
 
 def _plain(column: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import BinaryIO, ClassVar, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,40 +13,50 @@ from shoal.errors import PolicyError
 
 COMPRESSIONS: Final = ("zstd", "snappy", "lz4", "gzip", "none")
 
-_GROUP_BYTES: Final = 32 * 1024 * 1024
+_GROUP_BYTES: Final = 16 * 1024 * 1024
+_PAGE_BYTES: Final = 128 * 1024
+_ROWS_AT_ONCE: Final = 4_096
+"""Pages that fit in the cache of a processor are written faster than Arrow's of 1 MiB."""
+_TEXT: Final = "BYTE_ARRAY"
+_VARIED: Final = {"INT32": "DELTA_BINARY_PACKED", "INT64": "DELTA_BINARY_PACKED", _TEXT: "DELTA_LENGTH_BYTE_ARRAY"}
+"""How values that hardly repeat are encoded, by how they are stored."""
 
 
 class ParquetEncoder(Encoder):
-    """Parquet with row groups of about 32 MiB.
+    """Parquet with row groups of about 16 MiB, which take as long as larger ones and leave less to write at the end.
+
+    Columns of text get no statistics: rows come in the order of time, so the least and greatest text of a group rule
+    nothing out, and to find them takes a tenth of the time of writing.
 
     Parameters
     ----------
     compression
         zstd writes released rows as fast as snappy and half the size: pseudonyms are hexadecimal text.
-    plain
-        Columns whose values hardly repeat, such as pseudonyms: they are written without a dictionary.
+    varied
+        Columns whose values hardly repeat: they are written without a dictionary. Whole numbers and times are stored
+        as differences from the value before, texts with their lengths apart, which is smaller and faster.
     """
 
     appendable: ClassVar[bool] = False
 
-    def __init__(self, *, compression: str = "zstd", plain: Collection[str] = ()) -> None:
+    def __init__(self, *, compression: str = "zstd", varied: Collection[str] = ()) -> None:
         if compression not in COMPRESSIONS:
             raise PolicyError(f"compression: must be one of {', '.join(COMPRESSIONS)}")
         self._compression = compression
-        self._plain = frozenset(plain)
+        self._varied = frozenset(varied)
 
     @property
     def suffix(self) -> str:
         return ".parquet"
 
     def open(self, out: BinaryIO, schema: pa.Schema, *, fresh: bool) -> Writer:
-        return _ParquetWriter(out, schema, compression=self._compression, plain=self._plain)
+        return _ParquetWriter(out, schema, compression=self._compression, varied=self._varied)
 
     def join(self, pieces: Iterable[BinaryIO], out: BinaryIO, schema: pa.Schema) -> None:
         writer = self.open(out, schema, fresh=True)
         try:
             for piece in pieces:
-                for batch in pq.ParquetFile(piece).iter_batches():
+                for batch in pq.ParquetFile(piece).iter_batches(use_threads=False):
                     writer.write(batch.cast(schema))
             writer.close()
         except BaseException:
@@ -55,10 +65,20 @@ class ParquetEncoder(Encoder):
 
 
 class _ParquetWriter(Writer):
-    def __init__(self, out: BinaryIO, schema: pa.Schema, *, compression: str, plain: frozenset[str]) -> None:
-        encoded = [path for path in _leaves(schema) if path.split(".")[0] not in plain]
+    def __init__(self, out: BinaryIO, schema: pa.Schema, *, compression: str, varied: frozenset[str]) -> None:
+        leaves = _leaves(schema)
+        repeating = [leaf.path for leaf in leaves if leaf.path.split(".")[0] not in varied]
+        kinds = {leaf.path: leaf.physical_type for leaf in leaves}
+        encodings = {name: _VARIED[kinds[name]] for name in varied if kinds.get(name) in _VARIED}
         self._writer = pq.ParquetWriter(
-            out, schema, compression=compression, use_dictionary=encoded or False, write_statistics=True
+            out,
+            schema,
+            compression=compression,
+            use_dictionary=repeating or False,
+            column_encoding=encodings or None,
+            data_page_size=_PAGE_BYTES,
+            write_batch_size=_ROWS_AT_ONCE,
+            write_statistics=[path for path, kind in kinds.items() if kind != _TEXT] or False,
         )
         self._schema = schema
         self._held: list[pa.RecordBatch] = []
@@ -87,9 +107,9 @@ class _ParquetWriter(Writer):
             self._held, self._held_bytes = [], 0
 
 
-def _leaves(schema: pa.Schema) -> list[str]:
-    """Paths of the stored columns; an interval has two."""
+def _leaves(schema: pa.Schema) -> list[Any]:
+    """The stored columns; an interval has two."""
     empty = pa.BufferOutputStream()
     pq.ParquetWriter(empty, schema).close()
     stored = pq.ParquetFile(pa.BufferReader(empty.getvalue())).schema
-    return [stored.column(at).path for at in range(len(stored))]
+    return [stored.column(at) for at in range(len(stored))]

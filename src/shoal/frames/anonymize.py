@@ -20,7 +20,7 @@ from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
 from shoal.inspection.proposal import ROW
-from shoal.pipeline.identifying import measure_sensitive, refuse_identifying
+from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy, read_tables

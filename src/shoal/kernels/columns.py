@@ -37,9 +37,14 @@ def read_ranks(ranks, present, raws, values, refused):
 
 
 @kernel
-def mark_missing(values, bits, masks):
-    """Clear the bit of every attribute that a tuple does not carry; a word of a mask has `bits` bits."""
+def mark_missing(values, has_gaps, bits, masks):
+    """Clear the bit of every attribute that a tuple does not carry; a word of a mask has `bits` bits.
+
+    `has_gaps` says of which attributes values may be missing at all.
+    """
     for a in range(values.shape[0]):
+        if not has_gaps[a]:
+            continue
         word, bit = a // bits, np.int64(1) << (a % bits)
         for i in range(values.shape[1]):
             if values[a, i] != values[a, i]:

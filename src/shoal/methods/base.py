@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from shoal.methods.arrow_input import (
     with_gaps,
     without_null_types,
 )
+from shoal.methods.release import Refusal, Release
 from shoal.methods.settings import signature_of
 from shoal.methods.shortcuts import Shortcuts
 from shoal.times import now_ns
@@ -33,58 +35,7 @@ if TYPE_CHECKING:
     from shoal.methods.engine import Engine
     from shoal.schema import Schema
 
-RELEASED: Final = "released"
-SUPPRESSED: Final = "suppressed"
-DEAD: Final = "dead"
-VERDICTS: Final = (RELEASED, SUPPRESSED, DEAD)
-IS_RELEASED, IS_SUPPRESSED, IS_DEAD = range(3)
-"""Indices of VERDICTS."""
-NO_REASON: Final = -1
-"""The index of the reason of a record that is not dead."""
-
 Record = Mapping[str, Any]
-_Made: TypeAlias = "pa.RecordBatch | Callable[[], pa.RecordBatch]"
-"""A batch, or a function that builds it when it is needed."""
-
-
-class Release:
-    """What one call decided.
-
-    ``rows`` may be published; they are in release order and have the full output schema even when there are none.
-    ``trace`` is private: one row for every record decided (``row`` is the record's number in the order pushed, from 0),
-    its ``verdict`` (released, suppressed, dead), the ``reason`` of a dead one, ``group`` and ``delay``. It is for the
-    auditor, never for a sink, and is built only if it is used.
-    """
-
-    __slots__ = ("_rows", "_trace")
-
-    def __init__(self, rows: _Made, trace: _Made) -> None:
-        self._rows = rows
-        self._trace = trace
-
-    @property
-    def rows(self) -> pa.RecordBatch:
-        """What may be published."""
-        if callable(self._rows):
-            self._rows = self._rows()
-        return self._rows
-
-    @property
-    def trace(self) -> pa.RecordBatch:
-        """What was decided, for the auditor."""
-        if callable(self._trace):
-            self._trace = self._trace()
-        return self._trace
-
-    def made(self) -> Self:
-        """The same release, after its rows are made."""
-        self.rows  # noqa: B018 - asking makes them
-        return self
-
-    def __repr__(self) -> str:
-        found = {one["values"]: one["counts"] for one in self.trace.column("verdict").value_counts().to_pylist()}
-        kept_back = f"{found.get(SUPPRESSED, 0):,} suppressed, {found.get(DEAD, 0):,} refused"
-        return f"<Release: {self.rows.num_rows:,} rows released, {kept_back}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +53,6 @@ class Guarantee:
     """Most arrivals a record may be pending for; None if arrivals do not bound it."""
     keeps_pending: bool = False
     """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a record is refused: the column to look at and what to do."""
-
-    column: str | None
-    sentence: str
 
 
 class StreamMethod(Shortcuts):
@@ -366,3 +309,25 @@ class BatchMethod(ABC):
 
         `progress` is called with the current activity, the size of itemsets, and the number of blocks left.
         """
+
+    @property
+    @abstractmethod
+    def policy(self) -> dict[str, Any]:
+        """The promise as the content of a policy, which :func:`shoal.audit` reads."""
+
+    def audit(self, truth: Any, release: Any) -> Any:
+        """Check a release of this method with :func:`shoal.audit`.
+
+        `truth` is what was given to :meth:`anonymize`; `release` is its result, or what was published of it.
+        """
+        # By name: the auditor and the methods share no code, and neither imports the other.
+        return import_module("shoal.auditor").audit(release, truth=truth, policy=self._policy_for(truth))
+
+    def _policy_for(self, truth: Any) -> dict[str, Any]:
+        """The policy, with the names of person and item if the truth has a row for each."""
+        names = list(getattr(truth, "column_names", getattr(truth, "columns", ())))
+        if isinstance(truth, list | tuple) and truth and isinstance(truth[0], tuple):
+            names = ["person", "items"]
+        if len(names) != 2:
+            return self.policy
+        return {"stream": {"person": names[0]}, "anonymize": {**self.policy["anonymize"], "item": names[1]}}

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from shoal.methods.base import Guarantee, Record, Refusal, Release
-    from shoal.methods.counts import Counts
+    from shoal.methods.base import Guarantee, Record
+    from shoal.methods.release import Counts, Refusal, Release
 
 
 class Engine(Protocol):

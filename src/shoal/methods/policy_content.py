@@ -28,6 +28,12 @@ def policy_of(method: str, header: Mapping[str, Any], types: pa.Schema) -> dict[
     return {"stream": stream, "anonymize": {**rules, "sensitive": schema["sensitive"], "quasi": quasi}}
 
 
+def policy_of_sets(method: str, promise: Mapping[str, Any], hierarchy: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The section [anonymize] for a promise about sets, with the hierarchy of items if there is one."""
+    ways = {} if hierarchy is None else {"generalize": {"hierarchy": _written(hierarchy)}}
+    return {"anonymize": {"method": method, **promise, **ways}}
+
+
 def nested_tree(labels: list[str], parents: list[int]) -> dict[str, Any]:
     """A tree as tables within tables, from the parent of every label; the root has the parent -1."""
     tables: list[dict[str, Any]] = [{} for _ in labels]

@@ -16,8 +16,9 @@ from shoal.crypto.keys import Secret
 from shoal.errors import InputError
 from shoal.kernels.text_hashes import hash_texts
 from shoal.methods.arrow_input import fits, is_carriable, plain, plain_type, record_type
-from shoal.methods.base import NO_REASON, Record, Refusal
+from shoal.methods.base import Record
 from shoal.methods.quasi_readers import REFUSED, Bools, Ints, NumericReader, Reader
+from shoal.methods.release import NO_REASON, Refusal
 from shoal.methods.text_keys import Texts, Words, as_text, is_text_like, key_words
 from shoal.schema import Numeric, Schema
 from shoal.times import column_ns, is_time_type, value_ns
@@ -53,6 +54,8 @@ class Chunk:
         self.raws = np.empty((len(quasi), batch.num_rows))
         self.values = np.empty_like(self.raws)
         """The same numbers, scaled as the kernels measure them."""
+        self.has_gaps = np.zeros(len(quasi), dtype=np.bool_)
+        """Of which quasi-identifiers values are missing."""
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -68,8 +71,10 @@ class Chunk:
             people = Texts.of(self.batch.column(self._person))
             self.persons = people.keys(self._key)
             return ~people.filled
-        reader = self._quasi[part - 1]
-        return reader.read_into(self.batch.column(reader.name), self.raws[part - 1], self.values[part - 1])
+        a, reader = part - 1, self._quasi[part - 1]
+        refused = reader.read_into(self.batch.column(reader.name), self.raws[a], self.values[a])
+        self.has_gaps[a] = np.isnan(self.raws[a]).any()
+        return refused
 
     def keep_only(self, usable: Bools) -> None:
         """Drop the numbers of other rows."""

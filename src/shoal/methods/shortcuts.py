@@ -14,7 +14,8 @@ import pyarrow as pa
 from shoal.methods.policy_content import policy_of
 
 if TYPE_CHECKING:
-    from shoal.methods.base import Guarantee, Release
+    from shoal.methods.base import Guarantee
+    from shoal.methods.release import Release
 
 _LOG: Final = logging.getLogger("shoal.methods")
 

@@ -20,6 +20,8 @@ except ImportError:  # pragma: no cover - the extra is not installed
         f"--metrics: needs the package prometheus-client: {how_to_install('prometheus-client', 'metrics')}"
     ) from None
 
+_LAG_STEP: Final = 10.0
+"""The lag of the last record is rounded to this: exactly, it would be the time of one person's record."""
 _NOT_LISTED: Final = frozenset({"delay", "max_delay"})
 """Metrics of methods that have a name of their own here."""
 
@@ -87,8 +89,9 @@ def _of_commit(commit: Commit, age: float, now: float) -> Iterator[Any]:
     if commit.lag is not None:
         yield GaugeMetricFamily("shoal_source_lag", "Records in the source that are not read yet.", value=commit.lag)
     if commit.event_time_ns is not None:
-        late = now - commit.event_time_ns / 1e9
-        yield GaugeMetricFamily("shoal_event_time_lag_seconds", "From the last record's time to now.", value=late)
+        late = round((now - commit.event_time_ns / 1e9) / _LAG_STEP) * _LAG_STEP
+        words = f"From the last record's time to now, to {_LAG_STEP:g} seconds."
+        yield GaugeMetricFamily("shoal_event_time_lag_seconds", words, value=late)
     yield from _of_method(commit)
 
 

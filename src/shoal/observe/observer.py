@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from shoal.observe.counts import Commit, RunSummary
 
@@ -24,6 +24,13 @@ class Observer:
 
     def turn(self) -> None:
         """The run looked for records: it is under way."""
+
+    def decided(self, arrived: Any, first: int, release: Any) -> None:
+        """A release was written; `arrived` are the records that were pushed before it, from number `first` on.
+
+        `arrived` is a :class:`~shoal.decode.base.Decoded`, or None if only time passed; `release` is a
+        :class:`~shoal.methods.release.Release`. Both are private: an observer must not show them as they are.
+        """
 
     def committed(self, commit: Callable[[], Commit]) -> None:
         """A checkpoint counts now; what is known at it costs something to collect."""
@@ -61,6 +68,10 @@ class Observers(Observer):
     def turn(self) -> None:
         for one in self._observers:
             one.turn()
+
+    def decided(self, arrived: Any, first: int, release: Any) -> None:
+        for one in self._observers:
+            one.decided(arrived, first, release)
 
     def committed(self, commit: Callable[[], Commit]) -> None:
         for one in self._observers:

@@ -76,6 +76,8 @@ class Progress:
     """The policy to which an upgrade was begun."""
     rows_before: int = 0
     """Records that were read before the last upgrade."""
+    later_keys: dict[str, str] = field(default_factory=dict)
+    """Keys that replace the first one for pseudonyms: marks of them, by the time (ns) from which each counts."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import secret_from_environment
 from shoal.crypto.safe_open import create_file, open_to_read
-from shoal.methods.base import DEAD, Release, StreamMethod
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import DEAD, Release
 from shoal.pipeline.dead_letters import DeadLetters, LetterMessages, make_letters
 from shoal.pipeline.live.parts import Sinks
 from shoal.pipeline.wiring import make_sinks, make_trace_sink

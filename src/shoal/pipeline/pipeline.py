@@ -10,6 +10,7 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.live.workers import require_worker
 from shoal.pipeline.stopping import Stop
 from shoal.policy import Policy, load_policy
+from shoal.sources.base import Source
 
 
 class Pipeline:
@@ -46,6 +47,7 @@ class Pipeline:
         self,
         observer: Observer | None = None,
         *,
+        source: Source | None = None,
         stop: Stop | None = None,
         take_over: bool = False,
         upgrade: bool = False,
@@ -53,7 +55,8 @@ class Pipeline:
         """Run to the end of the input, or resume an earlier run of the same policy that was stopped.
 
         A run on a live system ends only if `stop` is asked, from another thread or a signal: it commits and returns.
-        With `take_over` it continues although another process uses the checkpoints; that one stops at its next commit.
+        `source` replaces the one that the policy describes, such as one that a web server fills. With `take_over` the
+        run continues although another process uses the checkpoints; that one stops at its next commit.
         With `upgrade` it continues a run of a policy with another [stream] or [anonymize], or with another key.
         """
         # A run imports only what its kind of method needs.
@@ -63,7 +66,7 @@ class Pipeline:
 
             if upgrade:
                 Upgrade(self.policy, observer or Observer(), take_over=take_over).execute()
-            return StreamRun(self.policy, observer or Observer(), stop=stop, take_over=take_over).execute()
+            return StreamRun(self.policy, observer or Observer(), source, stop=stop, take_over=take_over).execute()
         from shoal.pipeline.sets.run import SetRun
 
         return SetRun(self.policy, observer or Observer()).execute()

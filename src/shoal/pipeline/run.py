@@ -23,11 +23,11 @@ from time import perf_counter
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.crypto.keys import Secret, as_secret, key_warning
 from shoal.errors import CheckpointError, InputError
-from shoal.methods.base import Release, StreamMethod
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import Release
 from shoal.observe.counts import Commit, RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checkpoints import (
@@ -39,11 +39,12 @@ from shoal.pipeline.checkpoints import (
     require_same_policy,
     require_same_sources,
 )
+from shoal.pipeline.checks.near_labels import NearRefused
+from shoal.pipeline.checks.record_checks import RecordChecks
 from shoal.pipeline.dead_letters import LetterWriter
+from shoal.pipeline.key_changes import require_keys_to_come, require_same_keys
 from shoal.pipeline.learning import learn
-from shoal.pipeline.near_labels import NearRefused
 from shoal.pipeline.outputs import Outputs, dead_trace, detach_files
-from shoal.pipeline.record_checks import RecordChecks
 from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.upgrade import SECTIONS, section_marks
@@ -51,7 +52,6 @@ from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
 from shoal.sources.base import Decoded, End, Idle, Mark, Source
-from shoal.times import column_ns
 
 _ADVANCE_EVERY_NS: Final = 1_000_000_000
 """Idle time is passed to the method at most once in this time: each time costs a checkpoint."""
@@ -86,7 +86,6 @@ class StreamRun:
         self.policy, self.observer = policy, observer
         self._given_source, self._stop, self._takes_over = source, stop or Stop(), take_over
         self._advanced_to: int | None = None
-        self._latest_ns: int | None = None
         self._has_news = False
         self._folder: CheckpointFolder | None = None
         self._warnings = list(policy.warnings)
@@ -103,6 +102,8 @@ class StreamRun:
                 self._folder = CheckpointFolder(path, warn=self._warn, take_over=self._takes_over)
                 stack.callback(self._folder.release)
             secret = self._folder.secret if self._folder else as_secret(None)
+            if self._folder is not None and self.policy.worker is not None:
+                require_same_keys(self._folder.path.parent, secret)
             self.method = self._make_method(secret)
             stack.callback(self.source.close)
             self.outputs = self._make_outputs(resumable=self._folder is not None)
@@ -122,15 +123,16 @@ class StreamRun:
         identity = self.source.identity() if self._folder else {}
         now = datetime.now(UTC).isoformat(timespec="seconds") if self.source.is_live else None
         self.progress = Progress(
-            policy=self.policy.fingerprint(*SECTIONS), sections=section_marks(self.policy), sources=identity, since=now
-        )
+            policy=self.policy.fingerprint(*SECTIONS), sections=section_marks(self.policy), sources=identity, since=now,
+            later_keys=self._folder.secret.later_marks if self._folder else {},
+        )  # fmt: skip
         is_resumed = self._resume()
         self.report = RunReport(self.policy, self.method, clock, is_resumed=is_resumed, files=self.source.inputs)
         if self.progress.phase == "done":
             self.outputs.verify(self.progress.receipts)
             self.outputs.clean()  # the run may have been killed between its last checkpoint and this
             self.source.leave(self.progress.position or {})
-            self._require_end()
+            _require_end(self.policy, self._folder)
             return self.report.summary(self.progress, self._warnings, finished_before=True)
         self._start(is_resumed=is_resumed)
         if self.progress.phase == "reading":
@@ -147,15 +149,6 @@ class StreamRun:
         self.source.leave(self.progress.position or {})
         self._warn(*self.near.warnings())
         return self.report.last_summary(self.progress, self._warnings, numbers_rows=self.source.numbers_rows)
-
-    def _require_end(self) -> None:
-        """A run that ended is not taken up again: others may continue behind it."""
-        if self._folder is not None and self.policy.source.is_endless:
-            raise CheckpointError(
-                f'{self._folder.path}: this run has ended by until = "end"; to continue behind it on Kafka, set start '
-                '= "group", another checkpoint folder and another transactional_id; else start over with another '
-                "folder and another place to write to"
-            )
 
     def _warn(self, *sentences: str | None) -> None:
         for sentence in filter(None, sentences):
@@ -175,8 +168,10 @@ class StreamRun:
         require_same_sources(found.progress, self.progress.sources)
         if self._folder.has_old_key:
             raise CheckpointError(f"{self._folder.path}: the key has changed; continue with --upgrade")
-        self.progress = found.progress
         self.method.restore(found.snapshot)
+        secret = self._folder.secret
+        require_keys_to_come(found.progress.later_keys, secret, self.method, is_live=self.source.is_live)
+        self.progress = replace(found.progress, later_keys=secret.later_marks)
         if self.source.is_live and not self.outputs.decides:
             # The run may have been killed between the two copies of a recorded decision.
             self._folder.repeat(found)
@@ -240,17 +235,9 @@ class StreamRun:
         self._warn(*self._checks.on_batch(decoded.batch, is_first=first == 0))
         self._hand_over(self.method.push_batch(decoded.batch, refused=decoded.places), decoded, first)
         self._has_news = True
-        self._latest_ns = self._last_time(decoded.batch) or self._latest_ns
+        self.report.note_time(decoded.batch)
         self.observer.progress(self.report.progress())
         self._commit_if_due()
-
-    def _last_time(self, batch: pa.RecordBatch) -> int | None:
-        """The time (ns) of the last record of a batch, if it has one."""
-        time = self.policy.stream.time
-        if time not in batch.schema.names or not batch.num_rows:
-            return None
-        times, usable = column_ns(batch.column(time).slice(batch.num_rows - 1))
-        return int(times[0]) if usable[0] else None
 
     def _idle(self, now: int | None) -> None:
         """Pass time to the method, if it waits for time. Record it first: no source repeats idle time."""
@@ -269,6 +256,7 @@ class StreamRun:
     def _hand_over(self, release: Release, decoded: Decoded | None = None, first: int = 0) -> None:
         """Write what was decided."""
         self.outputs.write(release)
+        self.observer.decided(decoded, first, release)
         dead = self.method.counts["dead"]
         if dead > self.report.dead:  # building the trace costs, so only where there is something in it
             self.report.dead = dead
@@ -306,9 +294,7 @@ class StreamRun:
         self.observer.committed(lambda: self._committed(size, perf_counter() - start))
 
     def _committed(self, size: int, seconds: float) -> Commit:
-        return self.report.committed(
-            self.progress, self._warnings, size=size, seconds=seconds, lag=self.source.lag(), latest_ns=self._latest_ns
-        )
+        return self.report.committed(self.progress, self._warnings, size=size, seconds=seconds, lag=self.source.lag())
 
     def _write_checkpoint(self, phase: Phase, *, copies: int = 1) -> int:
         """Write a checkpoint; only when it is durable, show what belongs to it and remove older ones.
@@ -327,3 +313,13 @@ class StreamRun:
     def _show(self, checkpoint: str) -> None:
         self.outputs.publish(checkpoint)
         self.source.keep(self.progress.position or {})
+
+
+def _require_end(policy: Policy, folder: CheckpointFolder | None) -> None:
+    """A run that ended is not taken up again: others may continue behind it."""
+    if folder is not None and policy.source.is_endless:
+        raise CheckpointError(
+            f'{folder.path}: this run has ended by until = "end"; to continue behind it on Kafka, set start '
+            '= "group", another checkpoint folder and another transactional_id; else start over with another '
+            "folder and another place to write to"
+        )

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from shoal.methods.base import Refusal, StreamMethod
-from shoal.methods.counts import UNREADABLE
+import pyarrow as pa
+
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import UNREADABLE, Refusal
 from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.doctor.remarks import FEW_RELEASED, MOST_REFUSED
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 from shoal.policy.fields import Location
+from shoal.times import column_ns
 
 _FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
 
@@ -26,6 +29,15 @@ class RunReport:
         self._rows_before = method.counts["pushed"] if is_resumed else 0
         self.dead = method.counts["dead"]
         """Records refused so far whose dead letters are written."""
+        self._latest_ns: int | None = None
+
+    def note_time(self, batch: pa.RecordBatch) -> None:
+        """Remember the time of the last record of a batch, if it has one."""
+        time = self._policy.stream.time
+        if time in batch.schema.names and batch.num_rows:
+            times, usable = column_ns(batch.column(time).slice(batch.num_rows - 1))
+            if usable[0]:
+                self._latest_ns = int(times[0])
 
     def progress(self) -> RunSummary:
         """The counts so far: cheap, for every batch."""
@@ -77,15 +89,14 @@ class RunReport:
         return found
 
     def committed(
-        self, progress: Progress, warnings: list[str], *, size: int, seconds: float, lag: int | None,
-        latest_ns: int | None,
-    ) -> Commit:  # fmt: skip
+        self, progress: Progress, warnings: list[str], *, size: int, seconds: float, lag: int | None
+    ) -> Commit:
         """What is known at a commit."""
         promised = self._method.guarantee
         arrivals = promised.max_delay_arrivals
         longest = promised.max_delay_ns / 1e9 if promised.max_delay_ns is not None else arrivals
         summary = self.summary(progress, warnings)
-        return Commit(summary, self._method.pending, size, seconds, lag, latest_ns, longest)
+        return Commit(summary, self._method.pending, size, seconds, lag, self._latest_ns, longest)
 
     def _metrics(self) -> dict[str, Any]:
         """The metrics of the method; its cost only if the policy states what a delay costs.

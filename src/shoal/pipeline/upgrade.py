@@ -20,11 +20,13 @@ import numpy as np
 from shoal.crypto.keys import old_secret_from_environment
 from shoal.crypto.sealing import WrongKey
 from shoal.errors import CheckpointError, InputError, VaultError
-from shoal.methods.base import Release, StreamMethod
+from shoal.methods.base import StreamMethod
 from shoal.methods.registry import restore
+from shoal.methods.release import Release
 from shoal.observe.observer import Observer
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder, Progress, require_same_sources
 from shoal.pipeline.dead_letters import LetterWriter
+from shoal.pipeline.key_changes import require_same_keys
 from shoal.pipeline.learning import learn
 from shoal.pipeline.outputs import Outputs, dead_trace
 from shoal.pipeline.wiring import make_anonymizer, make_source
@@ -60,6 +62,8 @@ class Upgrade:
             path = self._policy.checkpoint.path.path
             self._folder = CheckpointFolder(path, warn=self._observer.warn, take_over=self._takes_over)
             stack.callback(self._folder.release)
+            if self._policy.worker is not None:
+                require_same_keys(path.parent, self._folder.secret, old=old_secret_from_environment())
             self._source = self._given_source or make_source(self._policy)
             stack.callback(self._source.close)
             self._outputs = Outputs(self._policy, resumable=True)
@@ -174,8 +178,8 @@ class Upgrade:
             letters.write(dead_trace(release), None, 0)
 
     def _finish(self, snapshot: bytes, progress: Progress) -> None:
-        marks = section_marks(self._policy)
-        self._commit(snapshot, replace(progress, policy=self._mark, sections=marks))
+        marks, later = section_marks(self._policy), self._folder.secret.later_marks
+        self._commit(snapshot, replace(progress, policy=self._mark, sections=marks, later_keys=later))
 
     def _commit(self, snapshot: bytes, progress: Progress) -> None:
         self._folder.require_own()

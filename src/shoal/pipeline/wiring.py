@@ -181,7 +181,7 @@ def make_encoder(policy: Policy) -> Encoder:
         options["delimiter"] = sink.delimiter
     if sink.kind == "parquet":
         # Pseudonyms and the times of events hardly repeat.
-        options["plain"] = (policy.stream.person, policy.stream.time) if policy.anonymize.PUBLISHES_PSEUDONYMS else ()
+        options["varied"] = (policy.stream.person, policy.stream.time) if policy.anonymize.PUBLISHES_PSEUDONYMS else ()
     if sink.kind == "arrow":
         is_stream = sink.path.is_standard or sink.path.path.suffix == ".arrows"
         return encoder_for("arrow-stream" if is_stream else "arrow")()

@@ -12,7 +12,7 @@ from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Count, Crowd, PositiveShare
 from shoal.methods.z.setting_checks import own_tables
 from shoal.methods.z.settings import ZColumnSettings, ZRule, ZSettings, attribute_tables
-from shoal.models.z.target import KTarget
+from shoal.models.z.target.target import KTarget
 from shoal.policy.fields import FilePlace, Section
 from shoal.policy.hierarchies import HierarchySection
 from shoal.policy.method_base import NO_TIME, KeyPath, MethodSection, Table

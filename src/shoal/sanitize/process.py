@@ -16,8 +16,8 @@ from shoal.crypto.private_files import only_one
 from shoal.errors import PolicyError, StoreError, VaultError
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.pipeline.checks.identifying import CarryCheck
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.identifying import CarryCheck
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_file_source
 from shoal.policy import Policy, load_policy

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from shoal.crypto.keys import Secret
 from shoal.crypto.sealing import seal, unseal
 from shoal.errors import StoreError, VaultError
-from shoal.methods.base import DEAD, Release, StreamMethod
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import DEAD, Release
 from shoal.pipeline.dead_letters import DeadLetters
 from shoal.sanitize.intake import Intake, make_tags
 from shoal.sanitize.keyring import make_run_key, read_run_key, run_key_path

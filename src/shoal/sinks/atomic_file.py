@@ -55,7 +55,7 @@ class AtomicFile:
         self._working = self.path if in_place else self.path.with_name(self.path.name + PARTIAL)
         self._out: Guarded | None = None
         self._digest: Digest | None = None
-        self._is_begun = False
+        self._is_begun = self._has_durable_name = False
         self.mark: Mark | None = None
         """The mark of the last commit, or of the commit this was resumed from."""
 
@@ -71,14 +71,15 @@ class AtomicFile:
             make_folder(self.path.parent)
             file = self._reopened(mark) if mark and mark.length else self._begun()
             self._out, self._is_begun = Guarded(file, self.path, digest=self._digest), True
-            self.mark = mark
-            sync_folder(self.path.parent)  # or a checkpoint could outlive the file it refers to
+            self.mark, self._has_durable_name = mark, False
         return self._out  # type: ignore[return-value]
 
     def commit(self) -> int:
         """Sync everything written to disk; return the length in bytes."""
         out = self._require_open()
         out.sync()
+        with output_error(self.path):
+            self._sync_name()  # or a checkpoint could outlive the file it refers to
         self.mark = Mark(out.tell(), self._digest.text() if self._digest else None)
         return self.mark.length
 
@@ -90,7 +91,13 @@ class AtomicFile:
         with output_error(self.path):
             if self._working != self.path and (self._working.exists() or not self.path.exists()):
                 os.replace(self._working, self.path)
+                self._has_durable_name = False
+            self._sync_name()
+
+    def _sync_name(self) -> None:
+        if not self._has_durable_name:
             sync_folder(self.path.parent)
+            self._has_durable_name = True
 
     def verify(self, mark: Mark) -> None:
         """Check the finished file against its mark."""

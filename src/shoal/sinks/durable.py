@@ -55,6 +55,7 @@ class Guarded(io.RawIOBase):
         self._keep_open = keep_open
         self._digest = digest
         self.written = 0
+        self._synced: int | None = None
 
     def writable(self) -> bool:
         return True
@@ -80,10 +81,13 @@ class Guarded(io.RawIOBase):
                 self._target.flush()
 
     def sync(self) -> None:
-        """Flush, and wait until the data is on disk."""
+        """Flush, and wait until the data is on disk; nothing to do if all of it was there before."""
+        if self._synced == self.written:
+            return
         with self._errors():
             self._target.flush()
             os.fsync(self._target.fileno())
+        self._synced = self.written
 
     def close(self) -> None:
         if not self.closed and not self._keep_open:

@@ -75,6 +75,11 @@ class LiveSource:
         self._time_passed = 0.0
 
     @property
+    def reader(self) -> Reader:
+        """The system."""
+        return self._reader
+
+    @property
     def name(self) -> str:
         return self._reader.name
 

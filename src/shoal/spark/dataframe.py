@@ -4,46 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import PolicyError
-from shoal.spark.deciding import SHARDS, check_settings, decide
+from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
-from shoal.spark.session import readable_errors
+from shoal.spark.session import limit_batches, readable_errors
+from shoal.spark.stream import MicroBatches, check_stream, stream_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def anonymize(
-    frame: DataFrame, policy_or_method: Any, *, order: str | Sequence[str] | None = None, shards: int = SHARDS
-) -> DataFrame:
+    frame: DataFrame,
+    policy_or_method: Any,
+    *,
+    order: str | Sequence[str] | None = None,
+    shards: int = SHARDS,
+    out: str | PathLike[str] | None = None,
+    state: str | PathLike[str] | None = None,
+    trace: str | PathLike[str] | None = None,
+    dead_letters: str | PathLike[str] | None = None,
+) -> Any:
     """Anonymize all rows of a DataFrame; return the rows that may be published, in release order.
 
     The guarantee of the method holds for the whole DataFrame. z-anonymity publishes the same rows as on one machine;
     methods on rows divide similar rows into shards, each decided by the method itself.
 
+    Of a streaming DataFrame, return a writer: ``.start()`` starts the query, ``.trigger(…)`` says how often rows are
+    taken. Each micro-batch is published once, through crashes of executors and of the driver, as Parquet files in
+    ``out/batch=N``. z-anonymity only; what it publishes is what one machine publishes of the same rows.
+
     Parameters
     ----------
     frame
-        A batch DataFrame with the columns that the method reads.
+        A DataFrame with the columns that the method reads.
     policy_or_method
         A method such as ``shoal.LeastLoss(schema, k=50)``, or the path of a policy file, of which ``[stream]`` and
         ``[anonymize]`` count. Its key is that of SHOAL_KEY_FILE, which every executor must have.
     order
-        Columns that give the order in which records arrived. By default the order of the DataFrame, which is that of
-        its files; give it if the rows come out of a join or a shuffle.
+        Columns that give the order in which records arrived; for a stream, within each micro-batch. By default the
+        order of the DataFrame, which is that of its files; give it if the rows come out of a join or a shuffle.
     shards
         Into how many parts rows are divided at most. What is published depends on it, not on the number of machines.
+    out, state
+        For a stream: folders for the rows and for the state, which every machine has mounted under the same path.
+        Started again with the same folders, the stream continues.
+    trace, dead_letters
+        For a stream: folders for the sealed trace and for the reasons of refused records, a file for each micro-batch.
     """
     method = _method(policy_or_method)
-    if frame.isStreaming:
-        raise PolicyError("a streaming DataFrame cannot be anonymized; read it as a batch")
     recipe = Recipe.of(method)
     check_settings(recipe)
     with readable_errors():
-        rows = number_rows(frame, method.columns, order=order)
+        limit_batches(frame.sparkSession)
+        if frame.isStreaming:
+            check_stream(recipe, out, state)
+            folders = [None if path is None else Path(path).absolute() for path in (trace, dead_letters)]
+            places = Path(str(out)).absolute(), Path(str(state)).absolute()
+            return stream_writer(frame, MicroBatches(method, recipe, *places, order, shards, *folders))
+        rows = number_rows(frame, method.columns, head_columns(recipe, method.columns), order=order)
         decisions = decide(rows, recipe, shards=shards)
         return decisions.shown(suppressed=getattr(method.settings, "suppressed", "drop") == "root")
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from shoal.errors import PolicyError
-from shoal.spark.decisions import Decisions
+from shoal.spark.decisions import Decided
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.tuples.decide import decide_tuples
 from shoal.spark.tuples.shard import shard_recipe
-from shoal.spark.z import decide_z
+from shoal.spark.z.admit import admission_columns
+from shoal.spark.z.decide import decide_z
 
 SHARDS: Final = 16
 
 
-def decide(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
+def decide(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decided:
     """Decide all rows of a finite stream."""
     check_settings(recipe)
-    decide_family = {"tuples": decide_tuples, "z": decide_z}[recipe.family]
-    return decide_family(rows, recipe, shards=shards)
+    decide_family: Any = {"tuples": decide_tuples, "z": decide_z}[recipe.family]
+    decided: Decided = decide_family(rows, recipe, shards=shards)
+    return decided
+
+
+def head_columns(recipe: Recipe, columns: Sequence[str]) -> tuple[str, ...]:
+    """Columns that are needed before records go to shards, so that they are stored apart from the others."""
+    return admission_columns(recipe.settings()) if recipe.family == "z" else tuple(columns)
 
 
 def check_settings(recipe: Recipe) -> None:

@@ -1,9 +1,10 @@
-"""What was decided about all records, as a DataFrame: rows to publish, the private trace, refused records, counts."""
+"""What was decided about all records: rows to publish, the private trace, refused records, counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED
+from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
+from shoal.pipeline.wiring import make_trace_file
 from shoal.spark.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDICT
-from shoal.spark.frames import quoted
-from shoal.spark.rows import NumberedRows
+from shoal.spark.files import WRITTEN, PartWriter, WriteParts
+from shoal.spark.frames import mapped, quoted
+from shoal.spark.recipe import Recipe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,13 +38,64 @@ class Trace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was decided, in numbers."""
+
+    counts: dict[str, int]
+    """Records by verdict, and refused ones by reason."""
+    refused: pa.Table | None
+    """The number (row) and reason of every refused record, in any order; None if there are none."""
+    metrics: dict[str, Any]
+    notes: list[dict[str, Any]]
+    """What the shards noted."""
+    live_pairs: int = 0
+    state_bytes: int = 0
+
+
+class Decided(Protocol):
+    """Decisions about every record of a stream."""
+
+    @property
+    def published(self) -> pa.Schema:
+        """The columns that are published."""
+
+    def shown(self, *, suppressed: bool) -> DataFrame:
+        """What may be published, in the order of the decisions; suppressed rows too, fully generalized, if asked."""
+
+    def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
+        """Write what may be published, and the trace; return what was decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTrace:
+    """Writes a trace on an executor: one private, sealed file."""
+
+    path: Path
+    recipe: Recipe
+
+    def __call__(self, frame: DataFrame, trace: Trace) -> None:
+        """Write the trace of decisions that are all in one partition, in order."""
+
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            sink, rows = make_trace_file(self.path, self.recipe.secret()), 0
+            sink.open(trace.schema)
+            for batch in trace.batches(batches):
+                sink.write(batch)
+                rows += batch.num_rows
+            sink.commit(0)
+            sink.finish()
+            sink.close()
+            yield pa.RecordBatch.from_pylist([{"part": 0, "rows": rows}], schema=WRITTEN)
+
+        mapped(frame, write, WRITTEN).collect()
+
+
+@dataclass(frozen=True, slots=True)
 class Decisions:
-    """Decisions about every record of a stream, one row each, in any order; and notes of the shards."""
+    """Decisions as a DataFrame: one row for every record, in any order; and notes of the shards."""
 
     frame: DataFrame
     published: pa.Schema
-    shards: int
-    rows: NumberedRows
     trace_of: Callable[[npt.NDArray[np.int64]], Trace]
     """The trace, given the numbers of the refused records, ascending."""
     metrics_of: Callable[[list[dict[str, Any]], dict[str, int]], dict[str, Any]]
@@ -58,19 +112,18 @@ class Decisions:
         chosen = self.decided.where(" or ".join(f"{VERDICT} = '{verdict}'" for verdict in verdicts))
         return chosen.orderBy(*SORTED).select(*map(quoted, self.published.names))
 
-    @property
-    def in_one_partition(self) -> DataFrame:
-        """What the trace is made of, in the order of the decisions."""
-        return self.decided.repartition(1).sortWithinPartitions(*SORTED)
-
-    @property
-    def dead(self) -> DataFrame:
-        """Records that are refused: their numbers and reasons."""
-        return self.decided.where(f"{VERDICT} = '{DEAD}'").select(ROW, REASON)
-
-    def dead_rows(self) -> npt.NDArray[np.int64]:
-        """Numbers of the refused records, ascending."""
-        return np.sort(np.array([row[0] for row in self.dead.select(ROW).collect()], dtype=np.int64))
+    def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
+        """Write what may be published, and the trace; return what was decided."""
+        counts = self.counts()
+        mapped(self.shown(suppressed=suppressed), WriteParts(writer), WRITTEN).collect()
+        dead = (
+            self.decided.where(f"{VERDICT} = '{DEAD}'").select(ROW, REASON).toArrow().rename_columns(["row", "reason"])
+        )
+        if write_trace is not None:
+            in_order = self.decided.repartition(1).sortWithinPartitions(*SORTED)
+            write_trace(in_order, self.trace_of(np.sort(dead["row"].to_numpy())))
+        notes = [orjson.loads(row[0]) for row in self.frame.where(f"{NOTE} is not null").select(NOTE).collect()]
+        return Outcome(counts, dead if len(dead) else None, self.metrics_of(notes, counts), notes)
 
     def counts(self) -> dict[str, int]:
         """Records by verdict, and refused ones by reason."""
@@ -80,7 +133,3 @@ class Decisions:
             if reason is not None:
                 found[reason] = count
         return found
-
-    def notes(self) -> list[dict[str, Any]]:
-        """What the shards noted."""
-        return [orjson.loads(row[0]) for row in self.frame.where(f"{NOTE} is not null").select(NOTE).collect()]

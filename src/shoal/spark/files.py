@@ -7,32 +7,29 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import orjson
 import pyarrow as pa
 
 from shoal.crypto.safe_open import create_file
 from shoal.decode.base import Decoded
 from shoal.encode.base import Encoder
 from shoal.errors import PolicyError
-from shoal.methods.arrow_input import with_gaps
+from shoal.methods.arrow_input import plain, plain_type, with_gaps
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.sinks.durable import output_error
 from shoal.sources.input_file import InputFile
-from shoal.spark.columns import BAD, LINE, ROW, cast, wire_schema
-from shoal.spark.frames import mapped, quoted
-from shoal.spark.rows import NumberedRows
+from shoal.spark.blocks import BLOCKS, about_of, block_of, slices_of
+from shoal.spark.columns import cast
+from shoal.spark.frames import mapped
+from shoal.spark.rows import NumberedRows, numbered
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_FILE: Final = "_shoal_file"
-_PLACE: Final = "_shoal_place"
-_ABOUT: Final = pa.schema([(_FILE, pa.int32()), (_PLACE, pa.int64()), (LINE, pa.int64()), (BAD, pa.string())])
-_WRITTEN: Final = pa.schema([("part", pa.int32()), ("rows", pa.int64())])
+WRITTEN: Final = pa.schema([("part", pa.int32()), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +50,23 @@ class FileRows:
 
 
 def read_files(
-    session: SparkSession, policy: Policy, files: Sequence[InputFile], columns: Sequence[str], *, first: int = 0
+    session: SparkSession,
+    policy: Policy,
+    files: Sequence[InputFile],
+    columns: Sequence[str],
+    head: Sequence[str],
 ) -> FileRows:
     """Decode files on executors; the first file determines the types, as in a run on one machine."""
     with make_decoder(policy, files[0], tuple(columns)) as decoder:
-        schema, types, numbers_rows = decoder.schema, decoder.types, decoder.numbers_rows
-    work = ReadFiles(policy, tuple(files), tuple(columns), types, schema)
-    numbers = session.range(0, len(files), 1, len(files))
-    decoded = mapped(numbers, work, pa.schema([*wire_schema(schema), *_ABOUT])).persist()
-    counts: dict[int, int] = {row[0]: row[1] for row in decoded.groupBy(_FILE).count().collect()}
-    starts, total = [], first
-    for file in range(len(files)):
-        starts.append(total)
-        total += counts.get(file, 0)
-    frame = _numbered(decoded, starts)
-    if numbers_rows:
-        frame = frame.withColumn(str(policy.stream.person), _column(f"if({BAD} is null, {ROW}, null)"))
-    return FileRows(NumberedRows(frame, schema, first, total - first), files, starts, numbers_rows)
-
-
-def _numbered(decoded: DataFrame, starts: Sequence[int]) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    offsets = f.array(*(f.lit(start).cast("long") for start in starts))
-    number = f.element_at(offsets, f.col(_FILE) + 1) + f.col(_PLACE)
-    return decoded.withColumn(ROW, number).drop(_FILE, _PLACE)
-
-
-def _column(expression: str) -> Any:
-    from pyspark.sql import functions as f
-
-    return f.expr(expression)
+        types, numbers_rows = decoder.types, decoder.numbers_rows
+        schema = pa.schema([(field.name, plain_type(field.type)) for field in decoder.schema])
+    work = ReadFiles(policy, tuple(files), tuple(columns), types, schema, tuple(head))
+    blocks = mapped(session.range(0, len(files), 1, len(files)), work, BLOCKS).persist()
+    rows = numbered(blocks, schema, head, first=0, person=str(policy.stream.person) if numbers_rows else None)
+    starts = [rows.opening.starts.get((file, 0), rows.end) for file in range(len(files))]
+    for file in reversed(range(len(files) - 1)):  # a file without records begins where the next one does
+        starts[file] = min(starts[file], starts[file + 1])
+    return FileRows(rows, files, starts, numbers_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +78,32 @@ class ReadFiles:
     columns: tuple[str, ...]
     types: dict[str, pa.DataType]
     schema: pa.Schema
+    head: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                at = 0
+                block = 0
                 with make_decoder(self.policy, self.files[number], self.columns, self.types) as decoder:
                     for decoded in decoder.batches():
-                        yield self._rows(number, at, decoded)
-                        at += decoded.rows
+                        for rows, about in self._rows(decoded):
+                            yield block_of(number, block, rows, self.head, about)
+                            block += 1
 
-    def _rows(self, file: int, at: int, decoded: Decoded) -> pa.RecordBatch:
+    def _rows(self, decoded: Decoded) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """The records; one that could not be decoded is a row of nulls with a reason."""
-        count = decoded.rows
-        wire = cast(decoded.batch, wire_schema(self.schema))
-        whole = with_gaps(wire, decoded.places) if decoded.refused else wire
-        bad = {one.row: orjson.dumps([one.column, one.reason]).decode() for one in decoded.refused}
-        lines = pa.nulls(count, pa.int64()) if decoded.lines is None else pa.array(decoded.lines, pa.int64())
-        about = [
-            pa.repeat(pa.scalar(file, pa.int32()), count), pa.array(at + np.arange(count)), lines,
-            pa.array([bad.get(row) for row in range(count)], pa.string()) if bad else pa.nulls(count, pa.string()),
-        ]  # fmt: skip
-        return pa.RecordBatch.from_arrays([*whole.columns, *about], schema=pa.schema([*whole.schema, *_ABOUT]))
+        columns = [plain(decoded.batch.column(name)) for name in self.schema.names]
+        rows = cast(pa.RecordBatch.from_arrays(columns, names=self.schema.names), self.schema)
+        if decoded.refused:
+            rows = with_gaps(rows, decoded.places)
+        about = None
+        if decoded.refused or decoded.lines is not None:
+            bad = {one.row: (one.column, one.reason) for one in decoded.refused}
+            about = about_of(decoded.rows, decoded.lines, bad)
+        at = 0
+        for piece in slices_of(rows):
+            yield piece, None if about is None else about.slice(at, piece.num_rows)
+            at += piece.num_rows
 
 
 # ---- parts of the output
@@ -132,16 +119,9 @@ def output_folder(policy: Policy) -> Path:
     return place.path.absolute()
 
 
-def write_parts(frame: DataFrame, folder: Path, encoder: Encoder, schema: pa.Schema) -> int:
-    """Write a sorted DataFrame as part files; return the number of rows."""
-    chosen = frame.select(*map(quoted, schema.names))
-    written = mapped(chosen, WriteParts(folder, encoder, schema), _WRITTEN).collect()
-    return sum(rows for _, rows in written)
-
-
 @dataclass(frozen=True, slots=True)
-class WriteParts:
-    """Writes the rows of one task to one file, which appears when it is complete.
+class PartWriter:
+    """Writes rows to part files; a file appears when it is complete.
 
     A task that runs twice writes the same rows under the same name.
     """
@@ -150,20 +130,16 @@ class WriteParts:
     encoder: Encoder
     schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None
-        part, rows, writer = context.partitionId(), 0, None
-        path = self.folder / f"part-{part:05d}{self.encoder.suffix}"
-        working = path.with_name(f".{path.name}.{context.taskAttemptId()}.tmp")
+    def write(self, part: int, batches: Iterable[pa.RecordBatch]) -> int:
+        """Write a part, unless it has no rows and is not the first one; return the number of rows."""
+        path, rows = self.folder / f"part-{part:05d}{self.encoder.suffix}", 0
+        working = path.with_name(f".{path.name}.{token_hex(8)}.tmp")
         with output_error(path):
             self.folder.mkdir(parents=True, exist_ok=True)
             with create_file(working) as out:
                 writer = self.encoder.open(out, self.schema, fresh=True)
                 for batch in batches:
-                    writer.write(cast(batch, self.schema))
+                    writer.write(batch)
                     rows += batch.num_rows
                 writer.close()
                 out.flush()
@@ -172,4 +148,19 @@ class WriteParts:
                 os.replace(working, path)
             else:
                 working.unlink()
-        yield pa.RecordBatch.from_pylist([{"part": part, "rows": rows}], schema=_WRITTEN)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class WriteParts:
+    """Writes the rows of one task to one file."""
+
+    writer: PartWriter
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
+        part = context.partitionId()
+        rows = self.writer.write(part, (cast(batch, self.writer.schema) for batch in batches))
+        yield pa.RecordBatch.from_pylist([{"part": part, "rows": rows}], schema=WRITTEN)

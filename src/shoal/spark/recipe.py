@@ -67,8 +67,8 @@ class Recipe:
 
 
 def mark_of(secret: Secret) -> str:
-    """What identifies a key without revealing it."""
-    return secret.subkey(_PURPOSE).hex()[:32]
+    """What identifies a key, and those that replace it later, without revealing them."""
+    return secret.subkey(_PURPOSE, repr(secret.later_marks).encode() if secret.later else b"").hex()[:32]
 
 
 def shared_secret() -> Secret:

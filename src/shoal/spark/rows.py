@@ -1,43 +1,80 @@
-"""The records of a stream as a DataFrame in which every record has its number."""
+"""The records of a stream as blocks in which every record has its number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.spark.columns import ROW
-from shoal.spark.frames import quoted, types_of
+from shoal.spark.blocks import BLOCKS, BODY, COUNT, OpenBlocks, PickRows, UnpackRows, block_of, slices_of, unpacked
+from shoal.spark.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
+from shoal.spark.frames import mapped, quoted, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_PART, _PLACE = "_shoal_part", "_shoal_place"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedRows:
     """Records with their numbers in the stream."""
 
-    frame: DataFrame
-    """The columns of `types` and the column of numbers, in any order of rows."""
-    types: pa.Schema
-    """The columns that the method reads, in the types that it sees."""
+    blocks: DataFrame
+    """In any order."""
+    opening: OpenBlocks
     first: int
     """The number of the first record."""
     count: int
+
+    @property
+    def types(self) -> pa.Schema:
+        """The columns that the method reads, in the types that it sees."""
+        return self.opening.types
 
     @property
     def end(self) -> int:
         """The number after the last record's."""
         return self.first + self.count
 
+    @property
+    def frame(self) -> DataFrame:
+        """The columns of `types` and the column of numbers, in any order of rows."""
+        schema = pa.schema([*wire_schema(self.types), (ROW, pa.int64())])
+        return mapped(self.blocks, UnpackRows(self.opening), schema)
+
+    def picked(self, numbers: npt.NDArray[np.int64]) -> pa.Table:
+        """The records with these numbers, which ascend, with their lines and why they could not be decoded."""
+        work = PickRows(self.opening, self.blocks.sparkSession.sparkContext.broadcast(numbers))
+        schema = pa.schema([*self.types, (ROW, pa.int64()), (LINE, pa.int64()), (BAD, pa.string())])
+        if not len(numbers):
+            return schema.empty_table()
+        found = mapped(self.blocks, work, work.schema).toArrow().sort_by([(PART, "ascending"), (BLOCK, "ascending")])
+        parts = [unpacked(value) for value in found.column(BODY)]
+        return pa.Table.from_batches(parts).combine_chunks() if parts else schema.empty_table()
+
+
+def numbered(
+    blocks: DataFrame, types: pa.Schema, head: Sequence[str], *, first: int = 0, person: str | None = None
+) -> NumberedRows:
+    """Number the records of blocks, in the order of parts and blocks."""
+    total, starts = first, {}
+    for part, block, count in sorted(map(tuple, blocks.select(PART, BLOCK, COUNT).collect())):
+        starts[part, block] = total
+        total += count
+    return NumberedRows(blocks, OpenBlocks(types, tuple(head), starts, person), first, total - first)
+
 
 def number_rows(
-    frame: DataFrame, columns: Sequence[str], *, order: str | Sequence[str] | None = None, first: int = 0
+    frame: DataFrame,
+    columns: Sequence[str],
+    head: Sequence[str],
+    *,
+    order: str | Sequence[str] | None = None,
+    first: int = 0,
 ) -> NumberedRows:
     """Number the rows of a DataFrame: in its own order, or sorted by the columns `order`."""
     missing = [name for name in columns if name not in frame.columns]
@@ -47,35 +84,31 @@ def number_rows(
     sorted_frame = frame.orderBy(*by) if by else frame
     chosen = sorted_frame.select(*(quoted(name) for name in columns))
     types = types_of(chosen)
-    if is_shuffled(chosen):
-        # Spark divides the rows of a sort or a join anew in every job: numbers counted in one would not fit the next.
-        chosen = chosen.localCheckpoint()
-    numbered, count = with_numbers(chosen, first)
-    return NumberedRows(numbered, types, first, count)
+    blocks = mapped(chosen, PackRows(types, tuple(head)), BLOCKS)
+    # Spark divides the rows of a sort or a join anew in every job: numbers counted in one would not fit the next.
+    blocks = blocks.localCheckpoint() if is_shuffled(chosen) else blocks.persist()
+    return numbered(blocks, types, head, first=first)
+
+
+@dataclass(frozen=True, slots=True)
+class PackRows:
+    """Packs the rows of a partition into blocks."""
+
+    types: pa.Schema
+    head: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context: Any = TaskContext.get()
+        number = 0
+        for batch in batches:
+            for piece in slices_of(batch):
+                yield block_of(context.partitionId(), number, cast(piece, self.types), self.head)
+                number += 1
 
 
 def is_shuffled(frame: DataFrame) -> bool:
     """Whether rows move between tasks before they are in the DataFrame, as in a sort, a join or a repartition."""
     plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows plans in no other way
     return "Exchange" in str(plan.toString())
-
-
-def with_numbers(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
-    """Add the number of every row, from `first` on, in the order of partitions; return how many there are."""
-    from pyspark.sql import functions as f
-
-    bits = 33  # of the place within a partition, in what monotonically_increasing_id() returns
-    marked = frame.withColumn(_PLACE, f.monotonically_increasing_id())
-    counts = marked.groupBy(f.shiftright(_PLACE, bits).alias(_PART)).count().collect()
-    total = 0
-    starts: dict[int, int] = {}
-    for part, count in sorted((row[0], row[1]) for row in counts):
-        starts[part] = first + total
-        total += count
-    if not starts:
-        return marked.withColumn(ROW, f.col(_PLACE)).drop(_PLACE), 0
-    whole = [starts.get(part, 0) for part in range(max(starts) + 1)]
-    offsets: Any = f.array(*(f.lit(start).cast("long") for start in whole))
-    place = f.col(_PLACE).bitwiseAND((1 << bits) - 1)
-    number = f.element_at(offsets, (f.shiftright(_PLACE, bits) + 1).cast("int")) + place
-    return marked.withColumn(ROW, number).drop(_PLACE), total

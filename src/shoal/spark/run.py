@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import orjson
-import pyarrow as pa
 
 from shoal.crypto.keys import Secret, key_warning
 from shoal.errors import PolicyError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, StreamMethod
-from shoal.methods.counts import UNREADABLE
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.pipeline.checks.record_checks import RecordChecks
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.record_checks import RecordChecks
 from shoal.pipeline.summary import outcome_warning
 from shoal.pipeline.wiring import (
     make_anonymizer,
@@ -32,15 +31,13 @@ from shoal.pipeline.wiring import (
     make_file_source,
     make_files,
     make_parts,
-    make_trace_file,
 )
 from shoal.policy import Policy
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.columns import BAD, LINE, REASON, ROW, cast
-from shoal.spark.deciding import SHARDS, check_settings, decide
-from shoal.spark.decisions import Decisions, Trace
-from shoal.spark.files import FileRows, output_folder, read_files, write_parts
-from shoal.spark.frames import collected, mapped
+from shoal.spark.columns import BAD, LINE, ROW
+from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
+from shoal.spark.decisions import Decided, Outcome, WriteTrace
+from shoal.spark.files import FileRows, PartWriter, output_folder, read_files
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.shared_paths import require_shared
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _REFUSED_WHILE_PENDING: Final = "ahead"
-_DONE: Final = pa.schema([("rows", pa.int64())])
 
 
 class SparkRun:
@@ -103,79 +99,73 @@ class SparkRun:
     def _execute(
         self, session: SparkSession, method: StreamMethod, recipe: Recipe, files: Any, folder: Path, secret: Secret
     ) -> RunSummary:
-        read = read_files(session, self.policy, files, method.columns)
+        read = read_files(session, self.policy, files, method.columns, head_columns(recipe, method.columns))
         method.bind(read.rows.types)
-        decisions = decide(read.rows, recipe, shards=self._shards)
-        counts = decisions.counts()
+        decided = decide(read.rows, recipe, shards=self._shards)
         shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
-        self._publish(decisions, folder, shows_root=shows_root)
-        if self.policy.trace is not None:
-            trace = decisions.trace_of(decisions.dead_rows())
-            write = WriteTrace(self.policy.trace.path.path.absolute(), recipe, trace)
-            mapped(decisions.in_one_partition, write, _DONE).collect()
-        unreadable = self._write_letters(decisions, read, method, secret)
-        return self._summary(decisions, counts, read, method, unreadable)
+        trace = None if self.policy.trace is None else WriteTrace(self.policy.trace.path.path.absolute(), recipe)
+        outcome = self._publish(decided, folder, trace, shows_root=shows_root)
+        unreadable = self._write_letters(outcome, read, method, secret)
+        return self._summary(outcome, read, method, unreadable)
 
     def _warn(self, *sentences: str | None) -> None:
         for sentence in filter(None, sentences):
             self._warnings.append(sentence)
             self.observer.warn(sentence)
 
-    def _publish(self, decisions: Decisions, folder: Path, *, shows_root: bool) -> None:
+    def _publish(self, decided: Decided, folder: Path, trace: WriteTrace | None, *, shows_root: bool) -> Outcome:
         """Write the rows to a hidden folder, then move them to their place."""
         parts, encoder = make_parts(self.policy), make_encoder(self.policy)
         working = folder.with_name(f".{folder.name}.partial")
         with output_error(folder):
             shutil.rmtree(working, ignore_errors=True)
-            write_parts(decisions.shown(suppressed=shows_root), working, encoder, decisions.published)
+            writer = PartWriter(working, encoder, decided.published)
+            outcome = decided.publish(writer, trace, suppressed=shows_root)
             make_folder(folder)
             parts.resume(None)  # removes the parts of an earlier run, refuses files of others
             for number, path in enumerate(sorted(working.glob(f"part-*{encoder.suffix}"))):
                 os.replace(path, folder / f"part-{number:05d}{encoder.suffix}")
             shutil.rmtree(working)
+        return outcome
 
-    def _write_letters(self, decisions: Decisions, read: FileRows, method: StreamMethod, secret: Secret) -> int:
+    def _write_letters(self, outcome: Outcome, read: FileRows, method: StreamMethod, secret: Secret) -> int:
         """Write the dead letters in the order of the records; return how many could not be decoded."""
-        place, types = self.policy.dead_letters, read.rows.types
+        place = self.policy.dead_letters
         letters = DeadLetters(place.path.path, keep_rows=place.keep_rows, secret=secret)
-        refused = collected(decisions.dead.join(read.rows.frame, ROW), [ROW, REASON, LINE, BAD, *types.names])
+        found = {} if outcome.refused is None else outcome.refused.sort_by("row").to_pydict()
+        refused = read.rows.picked(np.array(found.get("row", []), dtype=np.int64))
         letters.open(None)
         # One machine has forgotten the place of a record that waited to be sorted and was refused then.
         sorts_rows = method.method == "z-anonymity" and bool(method.guarantee.max_delay_ns)
-        unreadable = 0
-        records = cast(refused, types)
-        for number, (row, reason, line, bad) in enumerate(
-            zip(*(refused.column(name).to_pylist() for name in (ROW, REASON, LINE, BAD)), strict=True)
-        ):
+        unreadable, records = 0, refused.select(read.rows.types.names).combine_chunks()
+        about = (refused.column(name).to_pylist() for name in (ROW, LINE, BAD))
+        for number, (row, line, bad, reason) in enumerate(zip(*about, found.get("reason", []), strict=True)):
             letter = read.place(row)
             unreadable += bad is not None
             column, why = orjson.loads(bad) if bad else _explained(method, reason)
             has_waited = reason == _REFUSED_WHILE_PENDING and sorts_rows
             if line is not None and not has_waited:
                 letter["line"] = line
-            record = None if bad is not None or has_waited else records.slice(number, 1)
+            record = None if bad is not None or has_waited else records.slice(number, 1).to_batches()[0]
             letters.write({**letter, "column": column, "reason": why}, record)
         letters.commit()
         letters.finish()
         letters.close()
         return unreadable
 
-    def _summary(
-        self, decisions: Decisions, counts: dict[str, int], read: FileRows, method: StreamMethod, unreadable: int
-    ) -> RunSummary:
-        policy, notes = self.policy, decisions.notes()
+    def _summary(self, outcome: Outcome, read: FileRows, method: StreamMethod, unreadable: int) -> RunSummary:
+        policy, counts = self.policy, outcome.counts
         reasons = {name: count for name, count in counts.items() if name not in (RELEASED, SUPPRESSED, DEAD)}
         if unreadable:
             reasons["null-person"] -= unreadable
             reasons = {name: count for name, count in {**reasons, UNREADABLE: unreadable}.items() if count}
         found = RunSummary(
             rows_in=read.rows.count, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
-            dead_by_reason=reasons, files=len(read.files), metrics=decisions.metrics_of(notes, counts),
+            dead_by_reason=reasons, files=len(read.files), metrics=outcome.metrics,
             delay_unit=policy.anonymize.delay_unit, guarantee=_guarantee(method, numbers_rows=read.numbers_rows),
             released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
             trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(self._warnings),
-            live_pairs=sum(note.get("live_pairs", 0) for note in notes),
-            state_bytes=sum(note.get("state_bytes", 0) for note in notes),
+            live_pairs=outcome.live_pairs, state_bytes=outcome.state_bytes,
             suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
         )  # fmt: skip
         found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
@@ -199,23 +189,3 @@ def _explained(method: StreamMethod, reason: str) -> tuple[str | None, str]:
 
 def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:
     return method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
-
-
-@dataclass(frozen=True, slots=True)
-class WriteTrace:
-    """Writes the trace on an executor: one private, sealed file."""
-
-    path: Path
-    recipe: Recipe
-    trace: Trace
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sink, rows = make_trace_file(self.path, self.recipe.secret()), 0
-        sink.open(self.trace.schema)
-        for batch in self.trace.batches(batches):
-            sink.write(batch)
-            rows += batch.num_rows
-        sink.commit(0)
-        sink.finish()
-        sink.close()
-        yield pa.RecordBatch.from_pylist([{"rows": rows}], schema=_DONE)

@@ -18,14 +18,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS_OF_A_BATCH: Final = 100_000
+BATCHES: Final = {"spark.sql.execution.arrow.maxBytesPerBatch": "64m"}
+"""Blocks are large: many of them would not fit in one batch."""
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_OF_A_BATCH),
+    **BATCHES,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",  # the number of partitions is chosen, not guessed
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "8",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",  # blocks do not become smaller
 }
-_LOCAL: Final = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL: Final = {
+    "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false",  # nothing crosses a network
+}  # fmt: skip
+_LOCAL_JAVA: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+"""The JVM only moves blocks: compiling its code further costs more than it saves."""
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
@@ -45,12 +54,13 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     _find_java()
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = session_class.builder.appName("shoal")
-    own = {**_SETTINGS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS}"}
+    own, java = dict(_SETTINGS), f"-Dlog4j2.configurationFile={_LOG_SETTINGS}"
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            own |= _LOCAL
+            own, java = own | _LOCAL, f"{java} {_LOCAL_JAVA}"
+    own["spark.driver.extraJavaOptions"] = java
     if os.environ.get(KEY_FILE_VARIABLE):  # the name of the file, never what is in it
         own[f"spark.executorEnv.{KEY_FILE_VARIABLE}"] = os.environ[KEY_FILE_VARIABLE]
     for name, value in {**own, **(settings or {})}.items():
@@ -58,6 +68,12 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     with readable_errors():
         session: SparkSession = builder.getOrCreate()
     return session
+
+
+def limit_batches(session: SparkSession) -> None:
+    """Limit the bytes that are handed to a Python worker at once, in a session that was started elsewhere."""
+    for name, value in BATCHES.items():
+        session.conf.set(name, value)
 
 
 def find_spark() -> Any:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.methods.base import Release, StreamMethod
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import Release
 
 Make = Callable[[], StreamMethod]
 OTHER_SEED: Final = "271828"

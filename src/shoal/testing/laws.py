@@ -17,7 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from shoal.errors import InputError, ShoalError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, StreamMethod
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
 from shoal.testing.driving import (
     LawBroken,
     Make,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from shoal.auditor import audit
 from shoal.errors import ShoalError
-from shoal.methods.base import DEAD, Release
+from shoal.methods.release import DEAD, Release
 from shoal.testing.driving import LawBroken, Make, batches_of, records_of, refusals_of, require
 from shoal.times import column_ns
 

@@ -228,7 +228,8 @@ def test_one_person_fewer_behind_the_normal_columns(run):
     assert set(run.codes()["below-k"]) <= set(rows)
     assert "below-k" not in run.codes(trace=False)  # enough rows: whose they are is in the trace
     metrics = run.audit().metrics
-    assert metrics["normal_groups"]["smallest"] == run.k - 1
+    assert metrics["normal_groups"]["smallest"] == metrics["smallest_k"] == run.k - 1
+    assert metrics["rows_below_k_share"] > 0
 
 
 def test_one_person_fewer_behind_all_columns(run):

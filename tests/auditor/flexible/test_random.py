@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.auditor.flexible.naive import DENSITY, DEVICES, PATHS, Run, broken, candidates
+from tests.reference.effort import tries
 
 ALL = ("device", "place", "hour")
 CELLS = (4, 8, 16, 32)
@@ -72,7 +73,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("flexible")
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(rows=ROWS, how=HOWS)
 def test_convicted_rows_are_the_right_ones(folder, rows, how):
     run = made(folder, rows, **how)
@@ -83,7 +84,7 @@ def test_convicted_rows_are_the_right_ones(folder, rows, how):
     assert found == {code: (len(rows), tuple(rows[:10])) for code, rows in expected.items() if rows}
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(rows=ROWS, how=HOWS)
 def test_candidates_are_the_right_ones(folder, rows, how):
     run = made(folder, rows, **how)

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.auditor.policy import read_policy
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.promise import read_set_promise
 from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed

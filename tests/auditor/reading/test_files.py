@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.batches import read_batches
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 TABLE = pa.table({"ts": [1, 2, 3], "user": ["u", None, "w"]})
@@ -52,6 +54,16 @@ def test_every_format_plain_and_packed(tmp_path, name, packed):
         path.write_bytes(gzip.compress(plain) if packed == ".gz" else pa.compress(plain, "zstd", asbytes=True))
     assert content(read(path, name="truth", expected=NOWHERE)) == EXPECTED
     assert content(read(str(path), name="truth", expected=NOWHERE)) == EXPECTED
+
+
+def test_parquet_that_stores_differences(tmp_path):
+    path = tmp_path / "rows.parquet"
+    encodings = {"ts": "DELTA_BINARY_PACKED", "user": "DELTA_LENGTH_BYTE_ARRAY"}
+    parquet.write_table(TABLE, path, use_dictionary=False, column_encoding=encodings)
+    assert content(read(path, name="truth", expected=NOWHERE)) == EXPECTED
+    assert content(read(path, name="release", expected=Format(names_once=True))) == EXPECTED
+    (batch,) = read_batches(path, ("user",), name="truth", expected=NOWHERE)
+    assert batch["user"].to_pylist() == EXPECTED[1]
 
 
 @pytest.mark.parametrize("what", [TABLE, TABLE.to_batches()[0], TABLE.to_pandas(), pl.from_arrow(TABLE), [TABLE]])

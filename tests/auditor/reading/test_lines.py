@@ -4,13 +4,14 @@ import csv
 import io
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.auditor.reading import lines
 from shoal.auditor.reading.lines import csv_records, read_csv, read_jsonl, split_fields
 from shoal.decode.json_records import JsonParser
 from shoal.errors import InputError
+from tests.reference.effort import tries
 
 
 def read(data, header=None, delimiter=","):
@@ -18,7 +19,7 @@ def read(data, header=None, delimiter=","):
     return {name: column.to_pylist() for name, column in columns.items()}, broken.tolist()
 
 
-@settings(deadline=None)
+@tries(100)
 @given(st.text('ab,"\n\r ', max_size=25).filter(lambda text: text.count('"') % 2 == 0))
 @example('a,"b\n\n""c""",d\n\nx\r"y\r\nz"k,"')
 def test_records_are_those_of_the_csv_module_where_every_quote_closes(text):
@@ -35,7 +36,7 @@ def test_records_are_those_of_the_csv_module_where_every_quote_closes(text):
         assert open_at_end
 
 
-@settings(deadline=None)
+@tries(100)
 @given(
     st.one_of(
         st.text("ab,é\n\r ", max_size=40),

@@ -13,8 +13,9 @@ import pytest
 
 from shoal.auditor import audit
 from shoal.auditor.counting import shared_codes
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited, size_of, spelt
+from shoal.auditor.reading.paths import Format
 from shoal.errors import InputError, PolicyError, ShoalError
 from tests.auditor.z.naive import policy
 
@@ -40,12 +41,14 @@ def test_text_that_repeats_takes_little(tmp_path):
     assert audit(RELEASE, path, policy=policy(z=1), max_memory="8 MB").ok
 
 
+@pytest.mark.exhaustive
 def test_the_peak_is_not_that_of_the_text(tmp_path):
     """256 MB of text in 250,000 rows: the process must not store all of it."""
     path = bomb(tmp_path / "truth.csv.gz", 256)
     code = (
         "import resource, sys\n"
-        "from shoal.auditor.reading.files import Format, read\n"
+        "from shoal.auditor.reading.files import read\n"
+        "from shoal.auditor.reading.paths import Format\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "rows = read(sys.argv[1], name='truth', expected=Format())\n"
         "print(len(rows), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
@@ -157,7 +160,7 @@ def test_blocks_do_not_show(data, size, expected, tmp_path, monkeypatch):
     path.write_bytes(data)
     found = []
     for block in (2**20, size):
-        monkeypatch.setattr("shoal.auditor.reading.files._BLOCK", block)
+        monkeypatch.setattr("shoal.auditor.reading.paths._BLOCK", block)
         try:
             rows = read(path, name="truth", expected=expected)
         except ShoalError as error:

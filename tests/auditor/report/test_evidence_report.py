@@ -13,8 +13,9 @@ import pytest
 from shoal.auditor.digests import checksum
 from shoal.auditor.report.evidence_report import report_evidence
 from shoal.errors import InputError
-from tests.auditor.attacks import test_sets, test_streams
+from tests.auditor.attacks import test_sets
 from tests.auditor.attacks.scenes import POLICY, at_the_root, in_classes, people, traced
+from tests.auditor.attacks.z import scenes as stream_scenes
 
 VOID = {"meta", "br"}
 HOSTILE = "<script>alert('n1')</script>"
@@ -75,8 +76,8 @@ def test_the_page_of_rows(rows):
 
 
 def test_the_page_of_events():
-    truth = test_streams.stream(lambda person, epoch, event: f"s{person % 3}-{event}")
-    found = report_evidence(test_streams.pseudonymous(truth), truth, test_streams.POLICY)
+    truth = stream_scenes.stream(lambda person, epoch, event: f"s{person % 3}-{event}")
+    found = report_evidence(stream_scenes.pseudonymous(truth), truth, stream_scenes.POLICY)
     assert "windows" in parsed(found.html()).names
     assert found.content["windows"]["windows"][0]["shown"] == 30
     assert {measure["name"]: measure["value"] for measure in found.content["utility"]}["heavy hitters"] == 1
@@ -147,9 +148,9 @@ def test_delays_are_in_arrivals_or_seconds():
     found = report_evidence(at_the_root(truth), truth, POLICY, trace=traced(range(40)).append_column("delay", delays))
     assert found.content["delay"] == {"records": 40, "unit": "arrivals", "median": 19.5, "95%": 37.05, "longest": 39.0}
     assert "<p>In arrivals.</p>" in found.html()
-    events = test_streams.stream(lambda person, epoch, event: "s")
-    trace = test_streams.trace_of(len(events)).append_column("delay", pa.array([1_500_000_000] * len(events)))
-    found = report_evidence(test_streams.pseudonymous(events), events, test_streams.POLICY, trace=trace)
+    events = stream_scenes.stream(lambda person, epoch, event: "s")
+    trace = stream_scenes.trace_of(len(events)).append_column("delay", pa.array([1_500_000_000] * len(events)))
+    found = report_evidence(stream_scenes.pseudonymous(events), events, stream_scenes.POLICY, trace=trace)
     assert found.content["delay"]["unit"] == "seconds"
     assert found.content["delay"]["median"] == pytest.approx(1.5)
     assert "<p>In seconds.</p>" in found.html()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import uniqueness
 from shoal.auditor import audit
 from shoal.auditor.sets import counting as sets_counting
 from tests.auditor.sets.naive import ITEMS, image, itemset_share, itemsets, person_share, policy, support
+from tests.reference.effort import tries
 
 SELF = {item: item for item in ITEMS}
 WEST = {**SELF, "la": "west", "sf": "west", "seattle": "west"}
@@ -27,7 +28,7 @@ def shuffled(rows):
     return random.Random(1).sample([set(row) for row in rows], len(rows))
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(truth=records, label_of=cuts, k=st.integers(1, 6), m=st.integers(1, 4))
 def test_a_release_is_convicted_exactly_when_brute_force_finds_a_set_below_k(truth, label_of, k, m):
     released = image(truth, label_of)
@@ -47,7 +48,7 @@ def test_a_release_is_convicted_exactly_when_brute_force_finds_a_set_below_k(tru
         assert metric["below k by person"] == pytest.approx(float(person_share(truth, released, label_of, size, k)))
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(
     truth=records,
     label_of=cuts,
@@ -73,11 +74,13 @@ def test_below_one_sigma_decides_by_the_counted_share(truth, label_of, k, m, sig
     assert {found.code for found in report.violations} <= {"sigma-broken"}
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(truth=records, label_of=cuts, k=st.integers(1, 6), size=st.integers(1, 3))
 def test_risk_before_counts_originals_and_risk_after_their_images(truth, label_of, k, size):
     released = image(truth, label_of)
     metrics = audit(shuffled(released), [set(record) for record in truth], policy=policy(k, size)).metrics
+    shown = [support(released, set(chosen)) for fewer in range(1, size + 1) for chosen in itemsets(released, fewer)]
+    assert metrics["smallest_k"] == min(shown, default=None)
     for side, where, labels_of in (("before", truth, SELF), ("after", released, label_of)):
         found = metrics[f"risk_{side}_sets_of_{size}"]
         supports = [support(where, {labels_of[item] for item in chosen}) for chosen in itemsets(truth, size)]
@@ -91,7 +94,7 @@ def test_risk_before_counts_originals_and_risk_after_their_images(truth, label_o
         assert found["below k by person"] == pytest.approx(float(by_person))
 
 
-@settings(max_examples=30, deadline=None)
+@tries(30)
 @given(truth=nonempty, label_of=cuts, size=st.integers(1, 3))
 def test_risk_before_is_what_uniqueness_says(truth, label_of, size):
     metrics = audit(shuffled(image(truth, label_of)), [set(record) for record in truth], policy=policy(2, size)).metrics
@@ -110,7 +113,7 @@ def test_risk_before_keeps_items_that_the_policy_does_not_know():
     assert "risk after sets of 1: 1 counted, below k 0" in report.text()
 
 
-@settings(max_examples=50, deadline=None)
+@tries(50)
 @given(truth=records, label_of=cuts, size=st.integers(1, 4))
 def test_counting_in_a_table_and_by_sorting_agree(truth, label_of, size):
     released = [set(row) for row in image(truth, label_of)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -184,7 +185,11 @@ def test_time_that_is_moved_on_without_records_splits_nothing(case):
 @pytest.mark.parametrize("case", [case for case in TUPLE_CASES if not case.time], ids=lambda case: case.name)
 def test_a_method_that_forgets_to_shuffle_is_found(case, monkeypatch):
     """Many short streams, one after the other, as one release would be too short to prove anything."""
-    monkeypatch.setattr(tuple_publisher, "in_secret_order", lambda decided, _: decided)
+
+    def by_event(decided, *_):
+        return replace(decided, out=decided.out[np.argsort(decided.at, kind="stable")])
+
+    monkeypatch.setattr(tuple_publisher, "in_secret_order", by_event)
     anonymizer = case.make()
     repeated = pa.concat_tables([case.stream] * 6)
     releases = [anonymizer.push_batch(batch) for batch in batches_of(repeated, 50)]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from shoal import Fads, FlexibleK, Numeric, Schema
@@ -23,6 +23,7 @@ from shoal.methods.quasi_readers import NumericReader
 from shoal.methods.schema_arrays import compile_shape
 from shoal.pipeline.doctor.flexible import _Ranges
 from shoal.schema import grid_units
+from tests.reference.effort import tries
 from tests.reference.plain import plain_kernels
 
 KEY = b"sixteen bytes or more"
@@ -48,7 +49,7 @@ def snapped(role, value):
 @given(decimal_grids())
 @example(((-74.25, -73.75, 0.01, -74.01), 2))
 @example(((0.0, 0.9, 0.3, 0.9), 1))
-@settings(deadline=None)
+@tries(100)
 def test_ends_are_the_nearest_multiples_and_print_as_such(drawn):
     (low, high, grid, value), digits = drawn
     assume(low < high)
@@ -63,7 +64,7 @@ def test_ends_are_the_nearest_multiples_and_print_as_such(drawn):
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**6), st.integers(1, 999), st.integers(1, 1000), st.floats(0, 1))
-@settings(deadline=None)
+@tries(100)
 def test_any_grid_covers(first, top, bottom, count, share):
     low, grid = first / 1000, top / bottom
     high = low + grid * count
@@ -194,7 +195,7 @@ def ends_of(nanoseconds):
 @example(2**31 * 10**9 - 1)
 @example(2**31 * 10**9 - 1000)
 @example(1)
-@settings(deadline=None, max_examples=300)
+@tries(300)
 def test_moments_come_back_covered(nanoseconds):
     assert ends_of(nanoseconds) == (nanoseconds // 1000, -(-nanoseconds // 1000))
 
@@ -203,7 +204,7 @@ def test_moments_come_back_covered(nanoseconds):
 @example(2_152_185_749_867_396_001, 1)
 @example(2_152_185_749_867_396_001, -1)
 @example(2**32 * 10**9 - 1, 1)
-@settings(deadline=None, max_examples=300)
+@tries(300)
 def test_late_moments_are_covered_within_a_microsecond(nanoseconds, sign):
     """Until 2106 float seconds cannot show every half microsecond: ranges are never too narrow."""
     nanoseconds *= sign
@@ -217,7 +218,7 @@ def test_late_moments_are_covered_within_a_microsecond(nanoseconds, sign):
 
 @given(decimal_grids())
 @example(((0.1, 7.3, 0.1, 0.3), 1))
-@settings(deadline=None)
+@tries(100)
 def test_cells_begin_and_end_at_exact_multiples(drawn):
     (low, high, grid, value), _ = drawn
     assume(low < high)

@@ -13,7 +13,7 @@ import pytest
 from pycanon import anonymity
 
 from shoal.auditor import audit
-from shoal.auditor.tuples.distances import distinct, effective, gather, growing, ordered, refer, variation
+from shoal.auditor.tuples.diversity.distances import distinct, effective, gather, growing, ordered, refer, variation
 from shoal.auditor.tuples.history import History
 from tests.auditor.tuples.naive import SPAN, policy
 

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
 from shoal.errors import PolicyError
+from tests.reference.effort import tries
 
 
 def audited(rows, *, traced=True, **rules):
@@ -34,7 +35,7 @@ def counts(report, *codes):
 SHARES = ("one-person-share", "above-max-share")
 
 
-@settings(max_examples=60, deadline=None)
+@tries(60)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=60),
     cap=st.sampled_from([0.5, 0.6, 2 / 3, 0.9, 1.0]),

@@ -556,12 +556,12 @@ def test_a_reference_of_nulls():
 
 def test_diversity_where_there_are_very_many_values(monkeypatch):
     run = Run(records(150, people=60), l=2, t=0.6, reference=40)
-    monkeypatch.setattr("shoal.auditor.tuples.diversity._ENTRIES_AT_ONCE", 60)
+    monkeypatch.setattr("shoal.auditor.tuples.diversity.diversity._ENTRIES_AT_ONCE", 60)
     assert run.audit().findings == run.audit().not_checked == ()
     run.promised["anonymize"]["t"] = 0.3
     assert set(run.codes()) == {"above-t"}
     run.promised["anonymize"]["t"] = 0.6
-    monkeypatch.setattr("shoal.auditor.tuples.diversity._MOST_ENTRIES", 10)
+    monkeypatch.setattr("shoal.auditor.tuples.diversity.diversity._MOST_ENTRIES", 10)
     report = run.audit()
     assert report.ok
     assert any("only at the end" in sentence for sentence in report.not_checked)

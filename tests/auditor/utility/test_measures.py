@@ -7,8 +7,9 @@ import pytest
 
 from shoal import attack
 from shoal.auditor.report.evidence_report import report_evidence
-from tests.auditor.attacks import test_sets, test_streams
+from tests.auditor.attacks import test_sets
 from tests.auditor.attacks.scenes import POLICY, as_it_is, at_the_root, people, ranges, traced
+from tests.auditor.attacks.z import scenes as stream_scenes
 
 
 def measures(*args, **more):
@@ -35,10 +36,10 @@ def test_suppressed_rows_keep_only_uniform_guesses():
 
 
 def test_heavy_hitters_and_windows():
-    truth = test_streams.stream(lambda person, epoch, event: f"s{event}", people=10)
-    shown = test_streams.pseudonymous(truth)
+    truth = stream_scenes.stream(lambda person, epoch, event: f"s{event}", people=10)
+    shown = stream_scenes.pseudonymous(truth)
     kept = shown.filter(pa.array([site != "s0" for site in shown.column("site").to_pylist()]))
-    found = measures(kept, truth, test_streams.POLICY)
+    found = measures(kept, truth, stream_scenes.POLICY)
     assert found["released"]["value"] == 0.75
     assert found["heavy hitters"]["value"] == 0.75
     assert found["counts of heavy hitters"]["value"] == 0.25  # one of four values is gone

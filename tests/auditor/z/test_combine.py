@@ -97,7 +97,7 @@ def test_an_honest_run_is_acquitted(rules, lateness):
     assert run.release
     assert report.findings == ()
     assert report.not_checked == ()
-    assert report.metrics["smallest_shared_set"] >= run.rules["k"]
+    assert report.metrics["smallest_k"] >= run.rules["k"]
     assert run.audit(trace=False).findings == ()
     assert run.audit(truth=False).findings == ()
 
@@ -132,7 +132,7 @@ def test_one_set_altered_breaks_the_promise():
     run.withhold(alone(run))
     report = run.audit()
     assert [found.code for found in report.violations] == ["set-below-k"]
-    assert report.metrics["smallest_shared_set"] == 1
+    assert report.metrics["smallest_k"] == 1
     assert {found.code for found in run.audit(truth=False).violations} == {"set-below-k"}
     assert {found.code for found in run.audit(trace=False).violations} == {"set-below-k"}
 

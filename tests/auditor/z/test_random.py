@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
 from tests.auditor.z.naive import HOUR, Publisher, policy, pseudonym, records, table, trace_table
+from tests.reference.effort import tries
 
 DOMAINS = {"kind": "suffix", "separator": "."}
 SITES = ("a.news", "b.news", "a.shop", "news")
@@ -68,7 +69,7 @@ def counts(report):
 
 
 @pytest.mark.parametrize("rule", ["strict", "loose"])
-@settings(deadline=None)
+@tries(100)
 @given(stream=STREAMS)
 @example([(0, 0, "a.news", 0), (HOUR, 1, "a.news", 0)])
 @example([(0, 0, "a.news", 1), (0, 1, "a.news", 0), (0, 2, "b.news", 1)])
@@ -103,7 +104,7 @@ def _expected(rows, labels, *, strict):
     return {code: what for code, what in found.items() if what[0]}
 
 
-@settings(deadline=None)
+@tries(100)
 @given(STREAMS)
 @example([(0, 0, "news", 0), (HOUR, 1, "news", 0)])  # exactly the window: counts
 @example([(0, 0, "news", 0), (1, 0, "news", 0)])  # the same person twice is one person
@@ -123,7 +124,7 @@ def test_plain_rows_are_judged_by_the_people_in_the_window(stream):
     assert counts(report) == {code: what for code, what in expected.items() if what[0]}
 
 
-@settings(deadline=None)
+@tries(100)
 @given(STREAMS)
 def test_without_a_trace_the_most_people_that_could_count_are_counted(stream):
     rows = timed(stream)
@@ -151,7 +152,7 @@ LATE = st.lists(
 )
 
 
-@settings(deadline=None)
+@tries(100)
 @given(
     LATE,
     st.sampled_from([0, 600, 3 * HOUR]),
@@ -184,7 +185,7 @@ def test_a_correct_publisher_is_acquitted(stream, lateness, on_private, z):
         assert {found.code for found in report.findings} <= {"identifying-carry"}  # there are few people
 
 
-@settings(deadline=None)
+@tries(100)
 @given(LATE, st.integers(1, 3))
 def test_several_attributes_are_judged_each_on_its_own(stream, z):
     rows = records(stream, ("ts", "user", "site", "country"))

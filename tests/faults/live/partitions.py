@@ -17,9 +17,9 @@ from shoal.pipeline.live.wiring import source_parts
 from shoal.policy import Policy, parse_policy
 from shoal.policy.live.workers import for_worker
 from shoal.sources.base import Polled
+from shoal.sources.kafka.shares import Keying, Share, require_shareable
 from shoal.sources.live import LiveSource, Pace
 from shoal.sources.reader import Fetched, Id, Needs
-from shoal.sources.shares import Keying, Share, require_shareable
 from tests.faults.live.process import Process
 from tests.faults.live.scene import Scene
 from tests.faults.live.system import System

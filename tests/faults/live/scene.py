@@ -15,7 +15,7 @@ from unittest import mock
 
 import pyarrow as pa
 
-from shoal.crypto.keys import Secret
+from shoal.crypto.keys import Secret, as_secret
 from shoal.errors import ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline import outputs, run, upgrade
@@ -53,10 +53,10 @@ class SteppedFolder(CheckpointFolder):
     process: Process
     contents: dict[bytes, str]
 
-    key: bytes
+    key: bytes | Secret
 
     def _find_secret(self) -> Secret:
-        return Secret(self.key)
+        return as_secret(self.key)
 
     def write(self, checkpoint: Checkpoint) -> str:
         name: str = self.process.step("checkpoint", lambda: super(SteppedFolder, self).write(checkpoint))
@@ -94,7 +94,7 @@ class Scene:
     kind: str
     is_stubborn: bool = True
     make_method: Callable[[], Any] | None = None
-    key: bytes = b"a key of more than sixteen bytes"
+    key: bytes | Secret = b"a key of more than sixteen bytes"
     plants: tuple[Callable[[], AbstractContextManager[Any]], ...] = ()
     make_source: Callable[[Process], Any] | None = None
     name: str = "rows"

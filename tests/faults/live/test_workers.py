@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.auditor import audit
-from shoal.sources.shares import Keying, Share
+from shoal.sources.kafka.shares import Keying, Share
 from tests.faults.live.partitions import Record, Topic, Workers, keyed
 from tests.faults.live.plants import Plant
 from tests.faults.live.test_methods import LEAST_LOSS, Z, visit

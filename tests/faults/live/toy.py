@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from shoal.methods.base import Guarantee, Refusal, Release
+from shoal.methods.base import Guarantee
+from shoal.methods.release import Refusal, Release
 
 WAIT = 10
 NOTHING = pa.RecordBatch.from_pylist(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import shoal
@@ -17,6 +17,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.hierarchies.ontology.compile import Sketch, build_concepts
 from shoal.hierarchies.ontology.ontology import Concepts, Ontology
 from tests.reference import ontology as naive
+from tests.reference.effort import tries
 
 PHONES = [
     {"model": "S3", "family": "Galaxy", "brand": "Samsung", "os": "Android", "country": "Korea", "region": "Asia"},
@@ -301,7 +302,7 @@ def sketches(draw) -> Sketch:
     return Sketch("d", None, "root", texts, draw(st.permutations(values)), parents, names, statements, wider)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(sketches())
 def test_arrays_equal_naive_sets(sketch):
     concepts = build_concepts(sketch)
@@ -328,7 +329,7 @@ def test_arrays_equal_naive_sets(sketch):
             assert set(concepts.covered(label)) == values
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(sketches())
 def test_order_counts_and_tree(sketch):
     concepts = build_concepts(sketch)

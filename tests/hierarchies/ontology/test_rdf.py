@@ -7,7 +7,7 @@ import random
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rdflib import OWL, RDF, RDFS, BNode, Graph, URIRef
 
@@ -16,6 +16,7 @@ from shoal.hierarchies.ontology.ontology import Ontology
 from shoal.hierarchies.ontology.rdf import read_rdf
 from shoal.hierarchies.ontology.rdf_files import SHOAL
 from tests.reference import ontology as naive
+from tests.reference.effort import tries
 
 PREFIXES = """\
 @prefix : <urn:t#> .
@@ -288,7 +289,7 @@ def graphs(draw) -> Graph:
     return graph
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(graphs())
 def test_labels_equal_a_naive_walk_over_the_graph(tmp_path_factory, graph):
     path = tmp_path_factory.mktemp("rdf") / "a.rdf"

@@ -49,8 +49,14 @@ def test_at_the_end_nobody_leaves_alone_who_is_needed():
     assert least_loss.may_leave_alone(s, 0)
     s.plan[t.K] = 3
     assert not least_loss.may_leave_alone(s, 0)
-    s.tally[t.ENDING] = 0
-    assert least_loss.may_leave_alone(s, 0)
+
+
+def test_with_a_cap_it_counts_how_many_more_are_published_if_one_leaves_alone():
+    s = ending([(0.1,)] * 4, [1, 1, 1, 2], K=2)
+    s.ratios[t.MAX_SHARE] = 0.5
+    assert [least_loss.more_without(s, i) for i in range(4)] == [1, 1, 1, -1]
+    s.plan[t.K] = 3
+    assert least_loss.more_without(s, 3) == 1  # there are too few people for a new cluster
 
 
 def test_what_could_be_one_class():
@@ -80,10 +86,12 @@ def test_the_most_that_a_cap_allows(people, share, kept):
     s = ending([(0.1,)] * len(people), people, K=2)
     s.ratios[t.MAX_SHARE] = share
     s.pending_i[t.MEMBER, : len(people)] = range(len(people))
-    assert least_loss.keep_within_share(s, len(people)) == len(kept)
-    assert s.pending_i[t.MEMBER, : len(kept)].tolist() == kept
+    assert least_loss.keep_within_share(s, len(people), least_loss.EARLIEST_STAY) == len(kept)
+    listed = s.pending_i[t.MEMBER, : len(people)].tolist()
+    assert listed[: len(kept)] == kept
+    assert sorted(listed) == list(range(len(people)))  # the dropped ones follow
     s.pending_i[t.MEMBER, : len(people)] = range(len(people))
-    assert least_loss.most_publishable(s, len(people)) == len(kept)
+    assert least_loss.most_publishable(s, len(people), least_loss.EARLIEST_STAY) == len(kept)
     s.plan[t.K] = 4
     s.pending_i[t.MEMBER, : len(people)] = range(len(people))
-    assert least_loss.most_publishable(s, len(people)) == 0
+    assert least_loss.most_publishable(s, len(people), least_loss.EARLIEST_STAY) == 0

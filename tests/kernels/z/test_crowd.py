@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shoal.kernels.z import crowd as kernel
 from shoal.kernels.z import events as event_kernel
 from shoal.kernels.z import index
-from shoal.methods.z import crowd as tables
-from shoal.methods.z.crowd import CrowdTable
+from shoal.methods.z.crowds import crowd as tables
+from shoal.methods.z.crowds.crowd import CrowdTable
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import tries
 from tests.reference.keys import FIRST_SLOT, LAST_SLOT, attribute_with_tag, person_with_tag, signed

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.kernels.z import label_rows as kernel
-from shoal.methods.z import crowd as tables
-from shoal.methods.z.crowd import StrictLabels
+from shoal.methods.z.crowds import crowd as tables
+from shoal.methods.z.crowds.crowd import StrictLabels
 from tests.kernels.z.test_crowd import (
     NEWS_A,
     NEWS_B,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import shoal
@@ -19,10 +19,11 @@ from shoal.methods.sets.partition import Move
 from shoal.methods.sets.tree_partition import TreePartition
 from tests.hierarchies.test_hierarchy import naive_path, nested, trees
 from tests.reference import km_partition as naive
+from tests.reference.effort import tries
 
 CITIES = shoal.Hierarchy.from_nested({"US": {"West": ["LA", "Seattle"], "East": ["New York", "Boston"]}})
 STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=12)
-MANY = settings(max_examples=60, deadline=None)
+MANY = tries(60)
 
 
 def weights_for(data, count: int) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -125,3 +127,22 @@ def test_all_problems_at_once():
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
         "m", "adversary", "confidence", "samples", "seed",
     ]  # fmt: skip
+
+
+def test_long_records_of_few_items_are_counted_by_combinations():
+    """More than 10^9 itemsets occur, counted once for each person, but only a million different ones."""
+    random = np.random.default_rng(3)
+    people, items, rare = 6000, 40, 4
+    has = np.argsort(random.random((people, items)), axis=1) < 32
+    has = np.hstack((has, random.random((people, rare)) < 0.001))
+    found = shoal.uniqueness([{f"i{item:02}" for item in np.flatnonzero(row)} for row in has], m=5)
+    bits = [int("".join(map(str, column.astype(int))), 2) for column in has.T]
+    supports = [
+        (three & bits[fourth] & bits[fifth]).bit_count()
+        for first, second, third in combinations(range(items + rare), 3)
+        for three in [bits[first] & bits[second] & bits[third]]
+        for fourth, fifth in combinations(range(third + 1, items + rare), 2)
+    ]
+    occurring = len(supports) - supports.count(0)
+    assert (found.how, found.samples) == ("counted", occurring)
+    assert found.share == supports.count(1) / occurring > 0

@@ -112,13 +112,15 @@ def test_it_decides_as_its_twin(seed):
     assert method._engine.decider.sums[3] == twin.typical
 
 
-def test_exchanging_happens():
-    """Where labels weigh most and k is 20, members are exchanged."""
+@pytest.mark.parametrize(("labels", "loses_least"), [(1, 0.4), pytest.param(6, 0.0, marks=pytest.mark.exhaustive)])
+def test_exchanging_happens(labels, loses_least):
+    """Where k is 20, members are exchanged: always if labels weigh most, else where clusters lose much."""
     draw = random.Random(5)
     rows = records(draw, 400, missing=0.0, people=10_000)
-    settings = {"timed": False, "labels": 6, "candidates": 0, "k": 20, "deadline": 150, "reuse": 10}
+    settings = {"timed": False, "labels": labels, "candidates": 0, "k": 20, "deadline": 150, "reuse": 10}
     _, got, twin, decisions = both(rows, **settings)
     assert twin.exchanges == 8
+    assert twin.typical > twin.exchanged_from == loses_least
     assert got == expected(decisions)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal.auditor import audit
 from shoal.errors import PolicyError
-from shoal.models.z.target import NOTHING
+from shoal.models.z.target.target import NOTHING
 from tests.reference.algorithm1 import algorithm1
 from tests.reference.effort import IS_COMPILED, tries
 from tests.reference.released_sets import released_sets, shown_and_anonymous

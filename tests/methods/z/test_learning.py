@@ -8,8 +8,8 @@ import pytest
 import shoal
 from shoal.auditor import audit
 from shoal.errors import InputError, PolicyError
-from shoal.methods.base import Release
-from shoal.models.z.target import NOTHING
+from shoal.methods.release import Release
+from shoal.models.z.target.target import NOTHING
 from tests.methods.z.test_following import SHARED, WINDOW, crowd, table
 
 LEARN = shoal.KTarget(k=2, p=0.7, learn=True)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError, PolicyError
-from shoal.methods.base import Release
+from shoal.methods.release import Release
 from shoal.methods.z.shards import numbers_of, owners_of
 from shoal.testing.strategies import SECOND, cuts
 from tests.laws.cases import Z_CASES, make_z, stream

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.methods.z import crowd as tables
+from shoal.methods.z.crowds import crowd as tables
 from shoal.testing.strategies import SECOND, cuts, event_records
 from tests.methods.z.driving import (
     GAP,

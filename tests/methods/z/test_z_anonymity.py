@@ -15,9 +15,10 @@ import pytest
 
 from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import Refusal
-from shoal.methods.z import columns as attributes
-from shoal.methods.z import helper_thread, values
+from shoal.methods.release import Refusal
+from shoal.methods.z import helper_thread
+from shoal.methods.z.crowds import columns as attributes
+from shoal.methods.z.crowds import values
 from shoal.methods.z.z_anonymity import ZAnonymity
 from tests.reference.effort import IS_COMPILED
 

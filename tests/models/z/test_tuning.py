@@ -229,7 +229,7 @@ WAVE = 0.55 - 0.45 * np.cos(2 * np.pi * np.arange(24) / 24)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("days", [1, 4])
+@pytest.mark.parametrize("days", [1, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_people_who_follow_the_hour_are_predicted(days):
     """One average window is 15 points off; the times of the day of unused windows are enough to predict them."""
     events = day(WAVE, days=days)

@@ -105,7 +105,7 @@ def decoded() -> Any:
 
 
 def written(*, keeps_keys: bool, held: int = 0) -> list[tuple[Any, ...]]:
-    from shoal.sinks.kafka_keyed import KeyedTopicSink
+    from shoal.sinks.kafka.keyed import KeyedTopicSink
 
     topics: Any = Topics(held)
     sink = KeyedTopicSink(topics, "by-site", column="site", raw=WHOLE, keeps_keys=keeps_keys)

@@ -85,7 +85,7 @@ def _two_windows(evidence: RowEvidence) -> Attack:
     both = np.intersect1d(person[:half], person[half:])
     both = evidence.random.permutation(both[both >= 0])[: min(len(evidence.members.targets), 300)]
     if not len(both):
-        return attack.not_applicable("nobody has rows in both halves")
+        return attack.not_applicable("no person has rows in both halves")
     classes, turn = np.unique(evidence.released.of_row[half:], return_inverse=True)
     second, rows = person[half:], np.bincount(turn)
     found, blind, raw = np.zeros(len(both)), np.zeros(len(both)), np.zeros(len(both))

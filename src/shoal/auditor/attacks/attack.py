@@ -15,15 +15,18 @@ from shoal.auditor.attacks.range_ends import attack_range_ends
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.sensitive_values import attack_sensitive_values
 from shoal.auditor.attacks.settings import Progress, Settings
-from shoal.auditor.attacks.streams import attack_stream, read_stream_evidence
+from shoal.auditor.attacks.two_releases import attack_two_releases
 from shoal.auditor.attacks.undescribed import describe
+from shoal.auditor.attacks.z.attacks import attack_stream
+from shoal.auditor.attacks.z.evidence import read_stream_evidence
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.flexible.promise import read_flexible_promise
 from shoal.auditor.flexible.values import read_flexible_attribute
 from shoal.auditor.judge import JUDGES
 from shoal.auditor.policy import Policy, read_policy
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import by_stream
 from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.auditor.tuples.values import read_attribute
@@ -38,6 +41,7 @@ def attack(  # noqa: PLR0913
     policy: Any = None,
     *,
     trace: Any = None,
+    other: Any = None,
     control: Any = None,
     knows: Sequence[str] | None = None,
     sensitive: Sequence[str] = (),
@@ -58,6 +62,9 @@ def attack(  # noqa: PLR0913
         The policy of the release, of a path or as a dict. For a table of another tool without a policy: None; then name
         its quasi-identifiers in ``knows``. Published values may then be ranges ("[20, 30]"), true values, values
         with asterisks at the end ("130**") and "*".
+    other
+        A second release of the same records under the same policy, such as by another method or with another key: what
+        do both together show? For releases of rows.
     control
         Records of people who are not in the data, in the form of the truth. What attackers learn about them
         comes from the population, not from the release of their data.
@@ -85,13 +92,17 @@ def attack(  # noqa: PLR0913
             policy, release = describe(release, truth, settings.knows or (), tuple(sensitive), person)
         written = read_policy(policy)
         method = str(written.section("anonymize").get("method"))
+        if other is not None and (method == "z-anonymity" or method.startswith("k^m")):
+            raise PolicyError("other: two releases are compared for methods with quasi-identifiers only")
         if method == "z-anonymity":
             return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
         if method in {"k^m", "k^m-apriori"}:
             return attack_sets(read_set_evidence(written, release, truth, trace, settings))
         if method not in JUDGES:
             raise PolicyError(f"[anonymize] method: attacks know {', '.join(JUDGES)}")
-        return attack_rows(read_rows(written, release, truth, trace, control, settings), settings)
+        rows = read_rows(written, release, truth, trace, control, settings)
+        again = None if other is None else read_rows(written, other, truth, None, None, settings)
+        return attack_rows(rows, settings, again)
 
 
 _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
@@ -121,12 +132,15 @@ def read_rows(policy: Policy, release: Any, truth: Any, trace: Any, control: Any
     )  # fmt: skip
 
 
-def attack_rows(rows_read: RowEvidence, settings: Settings) -> AttackReport:
-    """Try every attack on rows."""
+def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence | None = None) -> AttackReport:
+    """Try every attack on rows; `again` is another release of the same records."""
     found: list[Attack] = []
     for name, run in _ROW_ATTACKS.items():
         settings.progress(name)
         found += run(rows_read)
+    if again is not None:
+        settings.progress("two releases")
+        found += attack_two_releases(rows_read, again)
     people = rows_read.members
     facts: dict[str, Any] = {
         "released_rows": rows_read.rows,

@@ -13,7 +13,8 @@ from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.blocks import read_blocks
 from shoal.auditor.sets.partition import Partition, from_blocks, from_hierarchy, from_names, from_trace, read_positions
 from shoal.auditor.sets.promise import SetPromise, read_set_promise

@@ -26,7 +26,7 @@ _OUTSIDE: Final = "people who are not in the data"
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class SensitiveColumn:
     """One sensitive column."""
 
     name: str
@@ -52,7 +52,7 @@ def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
     found = []
     for name in evidence.members.sensitive:
         suffix = f": {name}" if several else ""
-        column = _read(evidence, name)
+        column = read_column(evidence, name)
         if column is None:
             why = f"{name} has too many different values"
             found += [attack.not_applicable(why) for attack in _attacks(evidence, name, suffix)]
@@ -78,7 +78,8 @@ def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
     ]  # fmt: skip
 
 
-def _read(evidence: RowEvidence, name: str) -> _Column | None:
+def read_column(evidence: RowEvidence, name: str) -> SensitiveColumn | None:
+    """Count the values of every class; None if there are too many."""
     true, shown, names = evidence.members.sensitive[name]
     width = len(names) + 1
     classes = len(evidence.released.rows)
@@ -92,10 +93,10 @@ def _read(evidence: RowEvidence, name: str) -> _Column | None:
         number = {text: place + 1 for place, text in enumerate(names)}
         translate = np.array([*(number.get(text, -1) for text in texts), 0], np.int64)  # code -1 picks the last
         outside = translate[values]
-    return _Column(name, true + 1, width, counts, outside)
+    return SensitiveColumn(name, true + 1, width, counts, outside)
 
 
-def _run(evidence: RowEvidence, column: _Column, attacks: list[Attack]) -> Iterator[Attack]:
+def _run(evidence: RowEvidence, column: SensitiveColumn, attacks: list[Attack]) -> Iterator[Attack]:
     homogeneous, mode, fits, classifier, several = attacks
     raw = _raw(evidence.members, column)
     yield _homogeneous(evidence, column, homogeneous, raw)
@@ -105,7 +106,7 @@ def _run(evidence: RowEvidence, column: _Column, attacks: list[Attack]) -> Itera
     yield _several_rows(evidence, column, several, raw)
 
 
-def _raw(people: People, column: _Column) -> float:
+def _raw(people: People, column: SensitiveColumn) -> float:
     """On the raw data: the most common value of the records with exactly the target's quasi-identifiers."""
     usable = np.flatnonzero(people.records.usable)
     codes = raw_codes(people)[usable]
@@ -125,13 +126,13 @@ def _of_targets(evidence: RowEvidence) -> Ints | None:
     return None if evidence.class_of is None else evidence.class_of[evidence.members.targets]
 
 
-def _share_right(scores: Floats, true: Ints) -> Floats:
+def share_right(scores: Floats, true: Ints) -> Floats:
     """Return the chance that the best guess is right; equally good guesses share it."""
     best = scores >= scores.max(axis=1, keepdims=True) * (1 - 1e-12)
     return np.where(best[np.arange(len(true)), true], 1 / best.sum(axis=1), 0.0)
 
 
-def _homogeneous(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+def _homogeneous(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
     mine = _of_targets(evidence)
     if mine is None:
         return attack.not_applicable("it needs the trace, to know which row is whose")
@@ -139,16 +140,16 @@ def _homogeneous(evidence: RowEvidence, column: _Column, attack: Attack, raw: fl
     return replace(attack, success=Rate.of(is_one[mine]), guess=0.0, raw=raw)
 
 
-def _class_mode(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+def _class_mode(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
     mine = _of_targets(evidence)
     if mine is None:
         return attack.not_applicable("it needs the trace, to know which row is whose")
     true = column.true[evidence.members.targets]
-    found = _share_right(column.counts[mine], true)
+    found = share_right(column.counts[mine], true)
     return replace(attack, success=Rate.of(found), guess=column.prior(true), raw=raw)
 
 
-def _scores(evidence: RowEvidence, people: People, column: _Column, rows: Ints) -> Floats:
+def row_scores(evidence: RowEvidence, people: People, column: SensitiveColumn, rows: Ints) -> Floats:
     """Add up the rows that fit, by value; a row counts by how few different people it could be of."""
     narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
     weighted = column.counts * narrow[:, None]
@@ -159,57 +160,59 @@ def _scores(evidence: RowEvidence, people: People, column: _Column, rows: Ints) 
     return np.concatenate([np.zeros((0, column.width)), *found])
 
 
-def _rows_that_fit(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+def _rows_that_fit(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
     people = evidence.members
-    true, scores = column.true[people.targets], _scores(evidence, people, column, people.targets)
+    true, scores = column.true[people.targets], row_scores(evidence, people, column, people.targets)
     control, what = _control(
-        evidence, column, lambda outsiders: _scores(evidence, outsiders, column, outsiders.targets)
+        evidence, column, lambda outsiders: row_scores(evidence, outsiders, column, outsiders.targets)
     )
     mine = _of_targets(evidence)
     if control is None and mine is not None:
         narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
         without = scores.copy()
         without[np.arange(len(true)), true] -= narrow[mine]
-        control, what = float(_share_right(np.maximum(without, 0), true).mean()), _OWN_OUT
+        control, what = float(share_right(np.maximum(without, 0), true).mean()), _OWN_OUT
     return replace(
-        attack, success=Rate.of(_share_right(scores, true)), guess=column.prior(true), raw=raw, control=control,
+        attack, success=Rate.of(share_right(scores, true)), guess=column.prior(true), raw=raw, control=control,
         control_is=what,
     )  # fmt: skip
 
 
-def _control(evidence: RowEvidence, column: _Column, scores: Callable[[People], Floats]) -> tuple[float | None, str]:
+def _control(
+    evidence: RowEvidence, column: SensitiveColumn, scores: Callable[[People], Floats]
+) -> tuple[float | None, str]:
     outsiders = evidence.outsiders
     if outsiders is None or column.outside is None or not len(outsiders.targets):
         return None, ""
     true = column.outside[outsiders.targets]
     found = np.zeros(len(true))
     listed: Bools = true >= 0  # a value that the release does not have is never guessed
-    found[listed] = _share_right(scores(outsiders)[listed], true[listed])
+    found[listed] = share_right(scores(outsiders)[listed], true[listed])
     return float(found.mean()), _OUTSIDE
 
 
-def _classifier(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+def _classifier(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
     people, released = evidence.members, evidence.released
     model = Bayes.trained(people.attributes, released.first, column.counts)
     true = column.true[people.targets]
-    success = Rate.of(_share_right(np.exp(_calm(model.scores(people.attributes, people.targets))), true))
+    success = Rate.of(share_right(np.exp(calm(model.scores(people.attributes, people.targets))), true))
     control, what = _control(
-        evidence, column, lambda outsiders: np.exp(_calm(model.scores(outsiders.attributes, outsiders.targets)))
+        evidence, column, lambda outsiders: np.exp(calm(model.scores(outsiders.attributes, outsiders.targets)))
     )
     mine = _of_targets(evidence)
     if control is None and mine is not None:
         without = model.scores(people.attributes, people.targets, without=(mine, true))
-        control, what = float(_share_right(np.exp(_calm(without)), true).mean()), _OWN_OUT
+        control, what = float(share_right(np.exp(calm(without)), true).mean()), _OWN_OUT
     return replace(attack, success=success, guess=column.prior(true), raw=raw, control=control, control_is=what)
 
 
-def _calm(scores: Floats) -> Floats:
+def calm(scores: Floats) -> Floats:
     """Shift log scores so that the best of every line is 0."""
     shifted: Floats = scores - scores.max(axis=1, keepdims=True)
     return shifted
 
 
-def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: float) -> Attack:
+def _several_rows(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
     people = evidence.members
     shown = people.records.usable if evidence.class_of is None else people.records.usable & (evidence.class_of >= 0)
     rows = np.flatnonzero(shown)
@@ -218,7 +221,7 @@ def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: f
     _, start, size = np.unique(person, return_index=True, return_counts=True)
     several = size >= 2
     if not several.any():
-        return attack.not_applicable("nobody has more than one released row")
+        return attack.not_applicable("no person has more than one released row")
     value = column.true[order]
     low = np.minimum.reduceat(value, start)
     high = np.maximum.reduceat(value, start)
@@ -231,9 +234,9 @@ def _several_rows(evidence: RowEvidence, column: _Column, attack: Attack, raw: f
         has = size[chosen] > turn
         at = order[start[chosen[has]] + turn]
         if evidence.class_of is None:
-            scores = _scores(evidence, people, column, at)
+            scores = row_scores(evidence, people, column, at)
         else:
             scores = column.counts[evidence.class_of[at]]
         total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-9) - prior
-    found = _share_right(np.exp(_calm(total)), low[chosen])
+    found = share_right(np.exp(calm(total)), low[chosen])
     return replace(attack, success=Rate.of(found), guess=column.prior(low[chosen]), raw=raw)

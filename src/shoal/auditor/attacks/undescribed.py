@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.hierarchies.hierarchy import ROOT
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
 from shoal.auditor.reading.numbers import Floats, Ranges, read_numbers, read_ranges
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows
 from shoal.errors import InputError, PolicyError
 

@@ -57,11 +57,14 @@ def measure_groups(normal: Groups, every: Groups, person: Ints | None, notes: No
     """Measure the sizes of groups."""
     rows = int(normal.classes.judged.sum())
     notes.metrics["counted_in_classes"] = "people" if person is not None else "rows (at least as many as people)"
+    notes.metrics["smallest_k"] = int(normal.classes.people.min()) if len(normal.classes.people) else None
+    notes.metrics["rows_below_k_share"] = float(normal.small().sum() / rows) if rows else None
     notes.metrics["normal_groups"] = _sizes(normal, rows)
     notes.metrics["groups"] = _sizes(every, rows)
     if person is not None:
-        named = person[person >= 0]
-        notes.metrics["released_people"] = len(np.unique(named))
+        released, exposed = (len(np.unique(person[rows & (person >= 0)])) for rows in (person >= 0, normal.small()))
+        notes.metrics["released_people"] = released
+        notes.metrics["people_below_k_share"] = exposed / released if released else None
 
 
 def _sizes(groups: Groups, rows: int) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.errors import InputError, PolicyError, missing_extra
 
 IS_A: Final = "is a"

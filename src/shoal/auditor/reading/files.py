@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,55 +16,12 @@ from shoal.auditor.reading.columns import TEXT, not_text
 from shoal.auditor.reading.hidden_data import Hidden, find_hidden, find_in_gzip
 from shoal.auditor.reading.lines import Part, name_blanks, read_csv, read_csv_blocks, read_jsonl, read_lines
 from shoal.auditor.reading.memory import ARROW, AS_OBJECTS, CODED, current
+from shoal.auditor.reading.paths import Format, file_kind, table_paths, text_kind, whole, whole_lines
 from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows
-from shoal.errors import InputError, PolicyError, TruncatedInput
+from shoal.errors import InputError
 
-_COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-_BESIDE: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
 _CLAIMS: Final = b"shoal"
-_OF_TABLES: Final = (b"PAR1", b"\xff\xff\xff\xff")
-_HEAD: Final = 4096
-_BLOCK: Final = 8 * 1024 * 1024
 _INDEX_OF_PANDAS = re.compile(r"__index_level_\d+__")
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """The format of a file as the policy describes it."""
-
-    kind: str | None = None
-    delimiter: str | None = None
-    header: list[str] | None = None
-    line_column: str | None = None
-    """The column name for the lines of a text file; None if such files are not accepted."""
-    nulls: tuple[str, ...] = ()
-    """Words in a CSV file that mean a missing value."""
-    trims: bool = False
-    """Whether to strip values and header names of a CSV file; sources do by default."""
-    wanted: frozenset[str] | None = None
-    """Columns of a CSV or Parquet file that are needed; None: all. Others are dropped."""
-    names_once: bool = False
-    """Whether a JSON object with a repeated name is unreadable; a release must be unambiguous."""
-
-    @classmethod
-    def of_source(cls, section: Mapping[str, Any]) -> Format:
-        """Read ``[source]``: values are stripped unless ``trim = false``."""
-        trim = section.get("trim", True)
-        if not isinstance(trim, bool):
-            raise PolicyError("[source] trim: must be true or false")
-        return replace(cls.of(section), trims=trim)
-
-    @classmethod
-    def of(cls, section: Mapping[str, Any]) -> Format:
-        """Read ``[source]`` or ``[sink]``; values are not stripped."""
-        delimiter, header = section.get("delimiter"), section.get("header")
-        if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
-            raise PolicyError("delimiter: give one character")
-        names = [str(name) for name in header] if isinstance(header, list) else None
-        kind, nulls = section.get("kind"), section.get("nulls")
-        words = tuple(str(word).strip() for word in nulls) if isinstance(nulls, list) else ()
-        return cls(kind if isinstance(kind, str) else None, delimiter, names, nulls=words)
 
 
 def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
@@ -86,13 +41,14 @@ def _parts(what: Any, name: str, expected: Format, part: str) -> Iterator[_Claim
         for piece in what:
             yield from _parts(piece, name, expected, part)
     elif isinstance(what, str | Path):
-        for path in _files(what, name):
+        for path in table_paths(what, name):
             yield _read_file(path, expected)
     else:
-        yield _from_table(_memory(what, name, part), is_release=expected.names_once)
+        yield _from_table(table_of(what, name, part), is_release=expected.names_once)
 
 
-def _memory(what: Any, name: str, part: str) -> Any:
+def table_of(what: Any, name: str, part: str = "rows") -> Any:
+    """Return an Arrow object, a frame, or a part of a result as an Arrow table."""
     inner = what if hasattr(what, "__arrow_c_stream__") else getattr(what, part, None)
     if not hasattr(inner, "__arrow_c_stream__"):
         raise InputError(f"{name}: give a path, an Arrow table or batch, a data frame, or a list of these")
@@ -118,39 +74,21 @@ def _from_table(table: Any, *, is_release: bool = False, metadata: Sequence[Any]
     return (columns, broken), (table.schema.metadata or {}).get(_CLAIMS), hidden
 
 
-def _files(what: str | Path, name: str) -> list[Path]:
-    path = Path(what)
-    if path.is_dir():
-        found = sorted(inner for inner in path.iterdir() if _is_part(inner))
-    elif path.exists():
-        found = [path]
-    else:
-        found = sorted(Path(match) for match in glob.glob(str(what)))
-    if not found:
-        raise InputError(f"{name}: no file at {path}; check the path")
-    return found
-
-
-def _is_part(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_")) and not path.name.endswith(_BESIDE)
-
-
 def _read_file(path: Path, expected: Format) -> _Claimed:
     part, claim, hidden = _read_content(path, expected)
     return part, claim, hidden + find_in_gzip(path) if expected.names_once else hidden
 
 
 def _read_content(path: Path, expected: Format) -> _Claimed:
-    head = next(_blocks(path, _HEAD), b"")[:_HEAD]
-    is_table = head[:4] in _OF_TABLES or head[:6] == b"ARROW1"
-    if not is_table and (kind := _kind(path, head, expected)) in {"csv", "tsv"}:
+    kind = file_kind(path, expected)
+    if kind in {"csv", "tsv"}:
         return _read_csv(path, kind, expected), None, NOTHING_HIDDEN
-    factor = ARROW if is_table else AS_OBJECTS
-    data = _whole(path, factor)
+    is_table = kind in {"parquet", "arrow"}
+    data = whole(path, ARROW if is_table else AS_OBJECTS)
     if not is_table:
         return _read_text(path, data, expected), None, NOTHING_HIDDEN
     try:
-        if head[:4] == b"PAR1":
+        if kind == "parquet":
             return _read_parquet(path, data, is_release=expected.names_once)
         return _read_arrow(data, is_release=expected.names_once)
     except (pa.ArrowException, OSError):
@@ -182,52 +120,22 @@ def _read_parquet(path: Path, data: bytes, *, is_release: bool) -> _Claimed:
     stored = sum(file.metadata.row_group(at).total_byte_size for at in range(file.metadata.num_row_groups))
     current().take(str(path), ARROW * max(cells, stored))
     if is_release:  # with their dictionaries, which may contain values that no row has
-        names = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
-        file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=names)
+        file = parquet.ParquetFile(pa.BufferReader(data), pre_buffer=False, read_dictionary=repeating_texts(file))
     return _from_table(file.read(use_threads=False), is_release=is_release, metadata=[metadata])
 
 
-def _blocks(path: Path, size: int) -> Iterator[bytes]:
-    """Yield a file, decompressed, in blocks."""
-    try:
-        with path.open("rb") as plain:
-            magic = plain.read(4)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    codec = next((codec for start, codec in _COMPRESSED.items() if magic.startswith(start)), None)
-    try:
-        with pa.OSFile(str(path), "rb") as file:
-            stream = pa.CompressedInputStream(file, codec) if codec else file
-            while block := stream.read(size):
-                yield bytes(block)
-    except OSError:
-        if codec is None:
-            raise InputError(f"{path}: cannot be read any further") from None
-        raise TruncatedInput(f"{path}: the compressed file is torn; copy it again") from None
-
-
-def _whole(path: Path, factor: int) -> bytes:
-    """Return a whole file, decompressed, if its parsed form fits the allowed memory."""
-    found = bytearray()
-    for block in _blocks(path, _BLOCK):
-        current().take(str(path), factor * len(block))
-        found += block
-    return bytes(found)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield a file in blocks of whole lines."""
-    rest = bytearray()
-    for block in _blocks(path, _BLOCK):
-        if len(rest) > current().left // AS_OBJECTS:
-            current().take(str(path), AS_OBJECTS * len(rest))
-        rest += block
-        end = rest.rfind(b"\n") + 1
-        if end:
-            yield bytes(rest[:end])
-            del rest[:end]
-    if rest:
-        yield bytes(rest)
+def repeating_texts(file: Any) -> list[str]:
+    """The columns of text to read as dictionaries; Arrow cannot do so where differences are stored instead of one."""
+    metadata = file.metadata
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    chunks = [group.column(at) for group in groups for at in range(metadata.num_columns)]
+    stored_apart = {
+        chunk.path_in_schema
+        for chunk in chunks
+        if not chunk.has_dictionary_page and any(encoding.startswith("DELTA") for encoding in chunk.encodings)
+    }
+    texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+    return [name for name in texts if name not in stored_apart]
 
 
 def _read_csv(path: Path, kind: str, expected: Format) -> Part:
@@ -244,10 +152,10 @@ def _read_csv(path: Path, kind: str, expected: Format) -> Part:
     def keep(size: int) -> None:
         budget.take(str(path), CODED * size)
 
-    part = read_csv_blocks(_lines(path), delimiter=delimiter, header=expected.header, clean=clean, keep=keep)
+    part = read_csv_blocks(whole_lines(path), delimiter=delimiter, header=expected.header, clean=clean, keep=keep)
     if part is None:
         budget.taken = before
-        data = _whole(path, AS_OBJECTS)
+        data = whole(path, AS_OBJECTS)
         columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
         part = {name: clean(name, column) for name, column in columns.items()}, broken
     columns, broken = {name: column for name, column in part[0].items() if column is not None}, part[1]
@@ -256,7 +164,7 @@ def _read_csv(path: Path, kind: str, expected: Format) -> Part:
 
 
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
-    kind = _kind(path, data, expected)
+    kind = text_kind(path, data, expected)
     if kind == "jsonl":
         return read_jsonl(data, names_once=expected.names_once)
     if kind == "lines" and expected.line_column is not None:
@@ -286,32 +194,17 @@ def _without_words(column: Any, words: tuple[str, ...]) -> Any:
     return pc.if_else(is_word, pa.scalar(None, TEXT), column)
 
 
-def _kind(path: Path, data: bytes, expected: Format) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in {".gz", ".zst", ".zstd"}]
-    told = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if expected.kind == "lines":
-        return "lines"
-    if {told, expected.kind} == {"csv", "jsonl"}:  # the name and the policy disagree: look at the content
-        return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
-    if told or expected.kind in {"csv", "jsonl"}:
-        return told or str(expected.kind)
-    if b"\x00" in data[:4096]:
-        return "unknown"
-    otherwise = "csv" if expected.line_column is None else "lines"
-    return "jsonl" if data.lstrip()[:1] == b"{" else otherwise
-
-
 def text_files(what: Any, name: str, expected: Format) -> Iterator[tuple[str, bytes, str]]:
     """Yield the kind, the bytes and the delimiter of every CSV and JSON lines file that something names."""
     if isinstance(what, list | tuple):
         for piece in what:
             yield from text_files(piece, name, expected)
     elif isinstance(what, str | Path):
-        for path in _files(what, name):
+        for path in table_paths(what, name):
             budget = current()
             before = budget.taken
-            data = _whole(path, ARROW)
-            kind = _kind(path, data, expected)
+            data = whole(path, ARROW)
+            kind = text_kind(path, data, expected)
             if kind in {"csv", "tsv", "jsonl"} and not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
                 yield kind, data, expected.delimiter or ("\t" if kind == "tsv" else ",")
             budget.taken = before  # the data is not kept

@@ -32,7 +32,7 @@ class Setting:
 
     @property
     def risk(self) -> float | None:
-        """The upper end of the interval of the chance to find a person; None if nobody could be attacked."""
+        """The upper end of the interval of the chance to find a person; None if no one could be attacked."""
         rate = self._attack("success")
         return None if rate is None else float(rate["high"])
 

@@ -17,12 +17,14 @@ from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.naive_bayes import Spread
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.settings import Progress, Settings
-from shoal.auditor.attacks.streams import StreamEvidence, attack_stream, read_stream_evidence
+from shoal.auditor.attacks.z.attacks import attack_stream
+from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidence
 from shoal.auditor.digests import checksum
 from shoal.auditor.judge import audit
 from shoal.auditor.policy import Policy, read_policy
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.report.page import render
 from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.words import promise_in_words

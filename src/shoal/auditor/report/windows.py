@@ -10,7 +10,8 @@ import numpy as np
 from shoal.auditor.counting import is_someone, people_of, shared_codes, sum_by
 from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.report.released_sets import Groups, count_savings, group_sets, rank_costs
 from shoal.auditor.report.windows_report import Target, Window, WindowReport

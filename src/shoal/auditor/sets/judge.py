@@ -12,7 +12,8 @@ import numpy as np
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
@@ -114,12 +115,22 @@ class _Judge:
         if self.promise.generalization.hierarchy is not None:
             own = own_labels(self.blocks, self.promise.generalization)
             check_antichain(release, self.promise.generalization.hierarchy, own, notes)
-        for size in self._sizes():
-            k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
-            found = measure_own(self.counted, size, k, self.rng)
+        found_of = {size: measure_own(self.counted, size, self.promise.k[size - 1], self.rng) for size in self._sizes()}
+        self._measure_k([found for found in found_of.values() if found is not None])
+        for size, found in found_of.items():
+            sigma = self.promise.sigma[size - 1]
             self._write("released", size, found)
             if found is not None and sigma == 1:
                 self._report_labels(size, found)
+
+    def _measure_k(self, found: list[Measured]) -> None:
+        """Measure how many records share the rarest set of labels; a sample may miss the rarest."""
+        metrics = self.notes.metrics
+        metrics["smallest_k"] = min((one.smallest for one in found), default=None)
+        rows = [one.rows for one in found if one.rows is not None]
+        if len(rows) == len(found):
+            below = np.logical_or.reduce([np.zeros(len(self.release), np.bool_), *rows])
+            metrics["rows_below_k_share"] = float(below.mean()) if len(below) else None
 
     def judge_blocks(self, truth: Sets | None) -> None:
         """Check the blocks file."""

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
-from shoal.auditor.reading.files import Format, read
+from shoal.auditor.reading.files import read
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Sets, collect

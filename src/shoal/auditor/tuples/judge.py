@@ -33,8 +33,8 @@ from shoal.auditor.tuples.clusters import (
     read_link,
 )
 from shoal.auditor.tuples.deadlines import Arrivals, Timeline, check_reuse, check_undecided, read_timeline
-from shoal.auditor.tuples.distances import References
-from shoal.auditor.tuples.diversity import (
+from shoal.auditor.tuples.diversity.distances import References
+from shoal.auditor.tuples.diversity.diversity import (
     arrivals_at_formation,
     check_against_arrivals,
     check_diversity,
@@ -43,11 +43,11 @@ from shoal.auditor.tuples.diversity import (
     read_growth,
     read_references,
 )
+from shoal.auditor.tuples.diversity.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
 from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.auditor.tuples.row_judge import RowJudge
-from shoal.auditor.tuples.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
 from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged
 from shoal.auditor.tuples.values import read_attribute

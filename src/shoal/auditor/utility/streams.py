@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.attacks.streams import StreamEvidence
+from shoal.auditor.attacks.z.evidence import StreamEvidence
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.utility.measure import Measure
 

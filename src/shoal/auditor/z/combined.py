@@ -120,9 +120,12 @@ def check_sets(aligned: Aligned, promise: ZPromise, k: int, notes: Notes) -> Non
     sets = {someone: (someone[0], frozenset(values)) for someone, values in found.items()}
     sizes = Counter(sets.values())
     alone = {someone for someone, own in sets.items() if sizes[own] < k}
+    below = np.array([someone in alone for someone in people], np.bool_)
     notes.violation(
         "set-below-k",
         "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
-        rows=np.array([someone in alone for someone in people], np.bool_),
+        rows=below,
     )
-    notes.metrics["smallest_shared_set"] = min(sizes.values(), default=None)
+    notes.metrics["smallest_k"] = min(sizes.values(), default=None)
+    notes.metrics["rows_below_k_share"] = float(below.mean()) if len(below) else None
+    notes.metrics["people_below_k_share"] = len(alone) / len(sets) if sets else None

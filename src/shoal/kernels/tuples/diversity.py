@@ -30,6 +30,8 @@ from shoal.kernels.tuples.layout import (
 )
 
 ENOUGH, DISTINCT_FAILS, ENTROPY_FAILS, CLOSENESS_FAILS = range(4)
+MOST_EXCHANGED = 16
+"""How many exchanges are made for diversity, and how many tuples are considered for one."""
 _SLACK = 1e-12
 
 
@@ -231,3 +233,38 @@ def stays_diverse(s, c, t):
     kind, _ = first_failure(s, c)
     add_values(s, c, t, -1.0)
     return kind == ENOUGH
+
+
+@piece
+def exchange_for_diversity(s, members, listed):
+    """Exchange members for tuples listed after them, of the same person, as long as that helps what fails first.
+
+    The members' sensitive values are counted in the draft, before and after.
+    """
+    chosen, c = s.pending_i[MEMBER], draft(s)
+    for _ in range(MOST_EXCHANGED):
+        kind, column = first_failure(s, c)
+        if kind == ENOUGH:
+            return
+        added, dropped = helping_pair(s, members, listed, column, kind)
+        if added < 0:
+            return
+        add_values(s, c, chosen[dropped], -1.0)
+        add_values(s, c, chosen[added], 1.0)
+        chosen[added], chosen[dropped] = chosen[dropped], chosen[added]
+
+
+@piece
+def helping_pair(s, members, listed, column, kind):
+    """One of the first tuples listed after the members, and a member of its person, that help if exchanged; else -1."""
+    chosen, c, persons, values = s.pending_i[MEMBER], draft(s), s.pending_i[PERSON], s.pending_i[value_row(s, column)]
+    for added in range(members, min(listed, members + MOST_EXCHANGED)):
+        for dropped in range(members):
+            old, new = chosen[dropped], chosen[added]
+            if persons[old] == persons[new] and values[old] != values[new]:
+                add_values(s, c, old, -1.0)
+                is_better = helps(s, column, values[new], kind) and not helps(s, column, values[old], kind)
+                add_values(s, c, old, 1.0)
+                if is_better:
+                    return added, dropped
+    return -1, -1

@@ -12,9 +12,11 @@ from shoal.kernels.tuples.layout import (
     C_HIGH,
     C_LOW,
     C_SHOWN,
+    CHAIN,
     CREATED,
     FIELDS,
     GROUP,
+    HEAP_AT,
     IN_GROUPS,
     IS_DIVERSE,
     J_CLUSTER,
@@ -34,6 +36,7 @@ from shoal.kernels.tuples.layout import (
     REUSE,
     SAME_PATTERN,
     SHOW_COMMON,
+    TRIAL,
     UNIFORM,
     USED,
 )
@@ -123,27 +126,25 @@ def is_fair(s, members):
 
 
 @piece
-def keep_within_share(s, members):
-    """Keep the most of the chosen members that can be one cluster under the cap; return their number.
+def rows_within_share(s, members):
+    """The most of the chosen members that can be one cluster under the cap.
 
-    Of each person the first ones stay. Dropping lowers what everyone may have, so it is repeated until nothing changes:
-    the largest number n for which n rows remain if no one has more than the cap of n. Dividing them into several
-    clusters would not save more, since clusters within the cap are within it together.
+    Dropping rows lowers what everyone may have, so it is repeated until nothing changes: the largest number n for which
+    n rows remain if no one has more than the cap of n. Dividing them into several clusters would not save more, since
+    clusters within the cap are within it together.
     """
-    counts = s.pending_i[NEAREST]
+    kept, counts = members, s.pending_i[NEAREST]
     while True:
-        most, kept = np.int64(s.ratios[MAX_SHARE] * members + _SLACK), 0
+        most, left = np.int64(s.ratios[MAX_SHARE] * kept + _SLACK), 0
         for m in range(members):
             counts[s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = 0
         for m in range(members):
-            i = s.pending_i[MEMBER, m]
-            counts[s.pending_i[PERSON, i]] += 1
-            if counts[s.pending_i[PERSON, i]] <= most:
-                s.pending_i[MEMBER, kept] = i
-                kept += 1
-        if kept == members:
-            return members
-        members = kept
+            person = s.pending_i[PERSON, s.pending_i[MEMBER, m]]
+            counts[person] += 1
+            left += counts[person] <= most
+        if left == kept:
+            return kept
+        kept = left
 
 
 @piece
@@ -204,6 +205,39 @@ def best_cover(s, t):
             ):
                 best, least = c, loss
     return best, least
+
+
+@piece
+def keep_within_share(s, members, by_reuse):
+    """Keep the most of the chosen members that can be one cluster under the cap; return their number.
+
+    Of a person with too many the earliest stay; with `by_reuse`, those first that no published cluster accepts. The
+    dropped ones are listed after those that stay.
+    """
+    kept = rows_within_share(s, members)
+    if kept == members:
+        return members
+    most = np.int64(s.ratios[MAX_SHARE] * kept + _SLACK)
+    rows, taken, stays, order = s.pending_i[NEAREST], s.pending_i[HEAP_AT], s.pending_i[TRIAL], s.pending_i[CHAIN]
+    for m in range(members):
+        taken[s.pending_i[PERSON, s.pending_i[MEMBER, m]]] = 0
+        stays[m] = 0
+    for turn in range(2 if by_reuse else 1):
+        for m in range(members):
+            i = s.pending_i[MEMBER, m]
+            person = s.pending_i[PERSON, i]
+            if stays[m] or taken[person] >= most:
+                continue
+            stays[m] = not by_reuse or turn == 1 or rows[person] <= most or best_cover(s, i)[0] < 0
+            taken[person] += stays[m]
+    place, spare = 0, kept
+    for m in range(members):
+        order[place if stays[m] else spare] = s.pending_i[MEMBER, m]
+        place += stays[m]
+        spare += 1 - stays[m]
+    for m in range(members):
+        s.pending_i[MEMBER, m] = order[m]
+    return kept
 
 
 @piece

@@ -20,9 +20,11 @@ from shoal.kernels.tuples.layout import (
     FULL,
     HEAD,
     LANE,
+    LANES,
     LATE,
     LATE_PART,
     LATES,
+    LEAST_LOSS,
     LIVE,
     MAY_STOP,
     METHOD,
@@ -32,6 +34,7 @@ from shoal.kernels.tuples.layout import (
     PART,
     PASSING,
     PERSON,
+    REFERENCE,
     STAGE,
     STAMP,
     STAMPED,
@@ -45,12 +48,14 @@ from shoal.kernels.tuples.layout import (
     K,
 )
 from shoal.kernels.tuples.queue import add_pending, begin_again, close_wide_gaps, has_pending_room, is_due, oldest
-from shoal.kernels.tuples.reuse import best_cover
+from shoal.kernels.tuples.reuse import best_cover, is_capped
 
 HAS_ARRIVED, IS_DUE, IS_OVER = range(3)
 """Events: a tuple has arrived; a tuple is due; the call ends; if FULL is set, call again with more memory."""
 _ARRIVE, _ACCEPT, _DECIDE_DUE, _DECIDE_LATE, _END = range(5)
 """Stages of the loop."""
+MOST_TRIED = 3
+"""How often a flush tries to publish a tuple, where shares are capped."""
 
 
 @piece
@@ -116,7 +121,7 @@ def next_event(s, arrivals, stop):
 @piece
 def expect_arrival(s, arrivals, stop):
     """Move time to the next arrival; after the last one, end the call."""
-    i = s.tally[NEXT]
+    i = pass_other_lanes(s, arrivals, stop)
     if i >= stop:
         s.tally[STAGE] = _END
         return
@@ -126,6 +131,25 @@ def expect_arrival(s, arrivals, stop):
         if arrivals.times[i] < s.tally[NOW]:
             begin_again(s, arrivals.times[i])
         decide_by(s, arrivals.times[i], _ACCEPT)
+
+
+@piece
+def pass_other_lanes(s, arrivals, stop):
+    """Number the next arrivals of other lanes, as long as they make nothing due; return the arrival after them."""
+    i = s.tally[NEXT]
+    if s.plan[LANES] < 2 or s.plan[TIMED] or s.plan[REFERENCE] > 0:
+        return i
+    number, first_due = s.tally[NUMBER], s.tally[NUMBER] + stop
+    if s.tally[LIVE] > 0:
+        first_due = s.pending_i[ARRIVED, oldest(s)] + s.plan[DEADLINE]
+    while i < stop and number < first_due and arrivals.lanes[i] != s.tally[LANE]:
+        number += 1
+        i += 1
+    if i > s.tally[NEXT]:
+        s.tally[NOW] = number - 1
+        s.tally[NUMBER] = number
+        s.tally[NEXT] = i
+    return i
 
 
 @piece
@@ -153,7 +177,9 @@ def next_due(s):
     """
     if s.tally[LIVE] > 0:
         at = oldest(s)
-        if s.tally[LATES] > 0 and not s.tally[ENDING]:
+        if s.tally[LATES] > 0 and tries_again(s):
+            at = least_tried(s)
+        elif s.tally[LATES] > 0 and not s.tally[ENDING]:
             while at < s.tally[TAIL] and (not s.pending_i[ALIVE, at] or s.pending_i[LATE, at]):
                 at += 1
         if at < s.tally[TAIL] and (s.tally[ENDING] or is_due(s, at, s.tally[UP_TO])):
@@ -161,6 +187,25 @@ def next_due(s):
     s.tally[NOW] = s.tally[UP_TO]
     s.tally[STAGE] = s.tally[THEN]
     return -1
+
+
+@piece
+def tries_again(s):
+    """Whether a tuple that cannot be published is tried again: at the end of LeastLoss, where shares are capped.
+
+    The rows of others that join a published cluster make room for one more of its person.
+    """
+    return s.plan[METHOD] == LEAST_LOSS and s.tally[ENDING] and is_capped(s)
+
+
+@piece
+def least_tried(s):
+    """The oldest of the pending tuples that were tried the fewest times; LATE counts how often."""
+    best = oldest(s)
+    for at in range(best + 1, s.tally[TAIL]):
+        if s.pending_i[ALIVE, at] and s.pending_i[LATE, at] < s.pending_i[LATE, best]:
+            best = at
+    return best
 
 
 @piece
@@ -212,6 +257,9 @@ def publish_or_suppress(s, t, members):
         publish_draft(s, members)
     elif s.plan[METHOD] == VARIED and not s.tally[ENDING]:
         keep_past_deadline(s, t)
+    elif tries_again(s) and s.pending_i[LATE, t] + 1 < MOST_TRIED:
+        s.pending_i[LATE, t] += 1
+        s.tally[LATES] += 1
     elif s.tally[MAY_STOP]:
         s.tally[STUCK] = 1
     else:

@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import NO_REASON
 from shoal.methods.carried_columns import CarriedColumns
-from shoal.methods.counts import Counts
 from shoal.methods.flexible.calibration import Calibration, calibrate
 from shoal.methods.flexible.density import density_tables
 from shoal.methods.flexible.grouping import Grouped, Grouping
 from shoal.methods.flexible.reader import FlexibleReader, ReadRecords, are_unknown
 from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.release import NO_REASON, Counts
 from shoal.methods.schema_reader import tuple_reasons
 from shoal.methods.text_keys import key_words
 

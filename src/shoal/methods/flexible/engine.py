@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.flexible.layout import SCALE
-from shoal.methods.base import NO_REASON, Guarantee, Record, Refusal, Release
+from shoal.methods.base import Guarantee, Record
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.flexible.decider import Decider
 from shoal.methods.flexible.publisher import TRACE, Publisher
 from shoal.methods.flexible.reader import FlexibleReader
 from shoal.methods.flexible.settings import FlexibleSettings
+from shoal.methods.release import NO_REASON, Refusal, Release
 from shoal.methods.schema_reader import explain
 
 METHOD: Final = "flexible-k"

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import IS_DEAD, IS_RELEASED, VERDICTS, Release
 from shoal.methods.flexible.decider import Decided
 from shoal.methods.flexible.grouping import Grouping
+from shoal.methods.release import IS_DEAD, IS_RELEASED, VERDICTS, Release
 
 Ints = npt.NDArray[np.int64]
 Reasons = npt.NDArray[np.int16]

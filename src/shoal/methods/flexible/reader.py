@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from shoal.crypto.keys import Secret
 from shoal.kernels.flexible.layout import MISSING
-from shoal.methods.base import NO_REASON, Record
+from shoal.methods.base import Record
 from shoal.methods.flexible.axes import GridAxis, is_moment_type
 from shoal.methods.flexible.settings import FlexibleSettings
 from shoal.methods.quasi_readers import REFUSED, Bools, CategoricalReader, NumericReader, Reader
+from shoal.methods.release import NO_REASON
 from shoal.methods.schema_reader import Reasons, SchemaReader, key_of
 from shoal.methods.text_keys import Texts, Words, as_text, key_words
 from shoal.schema import Numeric, Quasi

@@ -10,6 +10,7 @@ from shoal.hierarchies.graph import Graph
 from shoal.hierarchies.hierarchy import Hierarchy
 from shoal.hierarchies.neighbourhood import Neighbourhood
 from shoal.methods.base import BatchMethod
+from shoal.methods.policy_content import policy_of_sets
 from shoal.methods.sets.certificate import Certifier
 from shoal.methods.sets.graph_partition import GraphPartition
 from shoal.methods.sets.partition import ErrorChoice, Partition
@@ -96,6 +97,17 @@ class KmAnonymity(BatchMethod):
         self._generalize = generalize
         self._error = error
 
+    @property
+    def policy(self) -> dict[str, Any]:
+        """The promise as the content of a policy, which :func:`shoal.audit` reads.
+
+        Which places or nodes of a graph are neighbours is not in it: the auditor then does not check that blocks are
+        connected.
+        """
+        promise = {name: self.settings.to_dict()[name] for name in ("k", "m", "sigma", "adversary", "joint")}
+        hierarchy = self._generalize.to_dict() if isinstance(self._generalize, Hierarchy) else None
+        return policy_of_sets(self.method, promise, hierarchy)
+
     def anonymize(self, records: Any, *, progress: Progress | None = None) -> KmResult:
         """Generalize the sets of everybody at once.
 
@@ -154,6 +166,12 @@ class KmApriori(BatchMethod):
     def settings(self) -> KmSettings:
         """All parameters, those of counting included."""
         return self._counting.settings
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """The promise as the content of a policy, as of :class:`shoal.KmAnonymity`."""
+        policy = self._counting.policy
+        return {"anonymize": {**policy["anonymize"], "method": self.method}}
 
     def anonymize(self, records: Any, *, progress: Progress | None = None) -> KmResult:
         """Generalize the sets of everybody at once; the parameters are those of :meth:`shoal.KmAnonymity.anonymize`."""

@@ -81,8 +81,10 @@ def uniqueness_of(
     """The share for sets that were read before; parameters as for `uniqueness`."""
     if m > data.longest:
         return Uniqueness(m, 0.0, 0.0, 0.0, "empty", 0)
-    if adversary == "itemset" and samples is None and sampler == "exact" and data.itemsets(m) <= AFFORDABLE:
-        found = Counting(data.index, len(data)).violations(m, 2, least=1)
+    may_count = adversary == "itemset" and samples is None and sampler == "exact"
+    counting = Counting(data.index, len(data)) if may_count else None
+    if counting is not None and counting.steps(m) <= AFFORDABLE:
+        found = counting.violations(m, 2, least=1)
         share = found.total / found.distinct
         return Uniqueness(m, share, share, share, "counted", found.distinct)
     count = samples or uniqueness_samples(_EPSILON, 1 - confidence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,9 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import NO_REASON, Guarantee, Record, Refusal, Release
-from shoal.methods.counts import Counts
+from shoal.methods.base import Guarantee, Record
 from shoal.methods.quasi_readers import Bools, Ints
+from shoal.methods.release import NO_REASON, Counts, Refusal, Release
 from shoal.methods.schema_reader import AHEAD, Chunk, Reasons, Single, explain, tuple_reasons
 from shoal.methods.tuples.decider.base import Decided, Decider
 from shoal.methods.tuples.publisher import TuplePublisher, TupleTracer, at_once
@@ -122,8 +123,8 @@ class TupleEngine:
         decided = [self._decide_chunk(chunk, refused()) for chunk, refused in self._read_ahead(chunks)]
         if not decided:
             return []
-        decisions, dead, reasons = zip(*decided, strict=True)
-        return [self._release(Decided.joined(decisions), np.concatenate(dead), np.concatenate(reasons))]
+        parts, dead, reasons = zip(*decided, strict=True)
+        return [self._release(Decided.joined([*chain(*parts)]), np.concatenate(dead), np.concatenate(reasons))]
 
     def _read_ahead(self, batches: list[pa.RecordBatch]) -> Iterator[tuple[Chunk, Callable[[], list[Bools]]]]:
         """The chunks, and what their columns refuse; reading the next has begun when one is handed over."""
@@ -137,7 +138,7 @@ class TupleEngine:
         if waiting is not None:
             yield waiting
 
-    def _decide_chunk(self, chunk: Chunk, refused: list[Bools]) -> tuple[Decided, Ints, Reasons]:
+    def _decide_chunk(self, chunk: Chunk, refused: list[Bools]) -> tuple[list[Decided], Ints, Reasons]:
         """What is decided during a chunk, which of its rows are refused, and why."""
         reasons, times = self._reader.columns.reasons(chunk, refused)
         clock = self._clock.state
@@ -193,7 +194,7 @@ class TupleEngine:
             self.decider.know_values()
         carried = self._publisher.carried
         carried.add_one(row, tuple(record.given.get(name) for name in carried.schema.names))
-        decided = self.decider.take(arrivals)
+        decided = Decided.joined(self.decider.take(arrivals))
         if not len(decided):
             return []
         self._count(decided)
@@ -213,9 +214,9 @@ class TupleEngine:
         self._clock.confirm()
         return self._after_last(self.decider.finish())
 
-    def _after_last(self, decided: Decided) -> Release:
+    def _after_last(self, parts: list[Decided]) -> Release:
         """Publish what a call without records decided: all of it is one event, after the last record."""
-        return self._release(decided.during(self.counts.pushed - 1)).made()
+        return self._release(Decided.joined(parts).during(self.counts.pushed - 1)).made()
 
     # ---- snapshots
 

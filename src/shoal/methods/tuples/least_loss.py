@@ -21,6 +21,8 @@ _MOST_NEAR: Final = 8
 _NEAR_WHERE_EXCHANGED: Final = 4
 _EXCHANGES: Final = 8
 _SMALLEST_EXCHANGED: Final = 20
+_EXCHANGED_FROM: Final = 0.4
+"""Where numbers weigh more than labels, clusters exchange members if recent ones lost at least this much."""
 
 
 class LeastLossSettings(LaneSettings):
@@ -102,19 +104,26 @@ class LeastLoss(StreamMethod):
     def _make_engine(self, settings: LeastLossSettings, secret: Secret) -> TupleEngine:
         plan, ratios = settings.plan(), settings.ratios()
         plan[t.METHOD] = t.LEAST_LOSS
-        candidates, exchanges = settings.candidates, _exchanges_members(settings)
+        candidates, exchanges = settings.candidates, _has_more_labels(settings) and _may_exchange(settings)
         # Fewer than k - 1 would find no cluster, and diversity may need more.
         plan[t.CANDIDATES] = max(candidates, 2 * settings.k) if candidates else 0
         plan[t.NEAR] = min(_NEAR_WHERE_EXCHANGED if exchanges else _MOST_NEAR, settings.k)
-        plan[t.EXCHANGES] = _EXCHANGES if exchanges else 0
+        plan[t.EXCHANGES] = _EXCHANGES if _may_exchange(settings) else 0
+        ratios[t.EXCHANGED_FROM] = 0.0 if exchanges else _EXCHANGED_FROM
         price, ratios[t.AGE], ratios[t.FLOOR] = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
         return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_least_loss)
 
 
-def _exchanges_members(settings: LeastLossSettings) -> bool:
-    """Whether members are exchanged: worth it where labels weigh at least as much as numbers, and k is not small."""
-    labels = sum(role.weight for role in settings.schema.quasi if isinstance(role, Categorical))
-    numbers = sum(role.weight for role in settings.schema.quasi if isinstance(role, Numeric))
-    considers_all = settings.candidates == 0
-    return considers_all and labels >= numbers and settings.k >= _SMALLEST_EXCHANGED
+def _may_exchange(settings: LeastLossSettings) -> bool:
+    """Whether clusters may exchange members: k is not small, all candidates are considered, there are labels."""
+    return settings.candidates == 0 and settings.k >= _SMALLEST_EXCHANGED and _weight(settings, Categorical) > 0
+
+
+def _has_more_labels(settings: LeastLossSettings) -> bool:
+    """Whether labels weigh at least as much as numbers: there exchange is always worth it."""
+    return _weight(settings, Categorical) >= _weight(settings, Numeric)
+
+
+def _weight(settings: LeastLossSettings, kind: type[Categorical | Numeric]) -> float:
+    return sum(role.weight for role in settings.schema.quasi if isinstance(role, kind))

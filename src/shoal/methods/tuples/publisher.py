@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -13,9 +14,9 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.publish_order import order_events
-from shoal.methods.base import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, VERDICTS
 from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.quasi_readers import Bools, Ints, Reader
+from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, VERDICTS
 from shoal.methods.text_keys import Words, key_words
 from shoal.methods.tuples.decider.base import Decided
 from shoal.methods.tuples.reader import MASK_BITS
@@ -23,6 +24,7 @@ from shoal.methods.tuples.sensitive import SensitiveCodes
 from shoal.methods.tuples.settings import TupleSettings
 
 _Made = TypeVar("_Made")
+_WORTH_HALVES: Final = 4096
 
 
 def at_once(work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
@@ -31,14 +33,38 @@ def at_once(work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made
     return lambda: made
 
 
-def in_secret_order(decided: Decided, key: Words) -> Decided:
-    """The same decisions, those of one event in an order that depends on the secret key."""
+Start = Callable[..., Callable[[], list[Any]]]
+"""Begins work(0), work(1), …: at_once, or Tasks.start."""
+
+
+def in_secret_order(decided: Decided, key: Words, start: Start = at_once) -> Decided:
+    """The same decisions by event, those of one event in an order that depends on the secret key."""
     if len(decided) < 2:
         return decided
-    keys = np.empty((2, len(decided)), dtype=np.int64)
-    order = np.empty_like(keys)
-    order_events(key, np.ascontiguousarray(decided.rows), np.ascontiguousarray(decided.at), keys, order)
-    return decided.in_order(order[0])
+    rows, events, by_event = np.ascontiguousarray(decided.rows), np.ascontiguousarray(decided.at), None
+    if (events[1:] < events[:-1]).any():  # decided in parts at the same time
+        by_event = np.argsort(events, kind="stable")
+        rows, events = rows[by_event], events[by_event]
+    halves, out = _halves(events), np.empty_like(decided.out)
+
+    def order_half(number: int) -> None:
+        half = halves[number]
+        keys = np.empty((2, half.stop - half.start), dtype=np.int64)
+        order = np.empty_like(keys)
+        order_events(key, rows[half], events[half], keys, order)
+        found = order[0] + half.start
+        places = found if by_event is None else by_event[found]
+        np.take(decided.out, places, axis=0, out=out[half], mode="clip")  # the other mode copies once more
+
+    start(order_half, len(halves))()
+    return replace(decided, out=out)
+
+
+def _halves(events: Ints) -> list[slice]:
+    """Two parts of about the same size that divide no event; one part where there is little to do."""
+    count = len(events)
+    middle = int(np.searchsorted(events, events[count // 2])) if count >= _WORTH_HALVES else 0
+    return [slice(0, middle), slice(middle, count)] if middle else [slice(0, count)]
 
 
 class TuplePublisher:
@@ -53,7 +79,7 @@ class TuplePublisher:
         quasi: Sequence[Reader],
         *,
         fills_missing: bool,
-        start: Callable[..., Callable[[], list[pa.Array]]],
+        start: Start,
     ) -> None:
         self._key = key_words(secret.subkey("order of published tuples"))
         self._quasi, self._start = quasi, start
@@ -69,19 +95,18 @@ class TuplePublisher:
 
     def in_order(self, decided: Decided) -> Decided:
         """The decisions in the order in which they are published."""
-        return in_secret_order(decided, self._key)
+        return in_secret_order(decided, self._key, self._start)
 
     # ---- batches
 
     def rows(self, decided: Decided) -> Callable[[], pa.RecordBatch]:
         """The published rows, built when they are asked for."""
-        is_published = decided.is_released
-        if self._shows_root:
-            is_published[:] = True
-        masks = decided.masks[is_published]
-        carried = self.carried.take(decided.rows[is_published]).columns if self.carried else []
-        generalized = _Generalized(decided, self._quasi, decided.groups[is_published])
-        columns = self._start(partial(self._column, generalized, masks), len(self._quasi))
+        out, is_published = decided.out, decided.is_released
+        if not self._shows_root and not is_published.all():
+            out = out[is_published]
+        carried = self.carried.take(out[:, t.O_ROW]).columns if self.carried else []
+        generalized = _Generalized(decided, self._quasi, out[:, t.O_GROUP])
+        columns = self._start(partial(self._column, generalized, out[:, t.OUT_MASKS :]), len(self._quasi))
         return lambda: pa.RecordBatch.from_arrays([*columns(), *carried], schema=self._output_schema)
 
     def _column(self, generalized: _Generalized, masks: Ints, a: int) -> pa.Array:
@@ -121,27 +146,17 @@ class _Generalized:
     """
 
     def __init__(self, decided: Decided, quasi: Sequence[Reader], groups: Ints) -> None:
-        self._quasi = quasi
-        low, high, node = zip(*(reader.root() for reader in quasi), strict=True)
-        self._low, self._high = _with_last(decided.low, low), _with_last(decided.high, high)
-        self._node = _with_last(decided.node, node)
-        self._hidden = _with_last(decided.shown == 0, [False] * len(quasi))
-        self._domain = len(decided.numbers)
+        self._decided, self._quasi, self._domain = decided, quasi, len(decided.numbers)
         self._rows = np.where(groups < 0, self._domain, groups)
 
     def column(self, a: int, kind: pa.DataType, is_missing: Bools | None = None) -> pa.Array:
         """An attribute as it is published, one value for each row; null where `is_missing` in a row of a cluster."""
-        made = self._quasi[a].publish(self._low[a], self._high[a], self._node[a], self._hidden[a], kind)
+        reader, decided = self._quasi[a], self._decided
+        shown = decided.low[:, a], decided.high[:, a], decided.node[:, a]
+        low, high, node = (np.append(known, last) for known, last in zip(shown, reader.root(), strict=True))
+        made = reader.publish(low, high, node, np.append(decided.shown[:, a] == 0, False), kind)
         mask = None if is_missing is None else is_missing & (self._rows < self._domain)
         return made.take(pa.array(self._rows, mask=mask))
-
-
-def _with_last(rows: npt.NDArray[np.generic], last: Sequence[object]) -> npt.NDArray[np.generic]:
-    """The rows and one more, transposed: each column is contiguous."""
-    whole = np.empty((rows.shape[1], len(rows) + 1), dtype=rows.dtype)
-    whole[:, :-1] = rows.T
-    whole[:, -1] = last
-    return whole
 
 
 _VERDICT: Final = pa.dictionary(pa.int8(), pa.string())

@@ -14,8 +14,9 @@ from shoal.kernels.columns import mark_missing
 from shoal.kernels.tuples import layout as t
 from shoal.kernels.tuples.clock import move_by_all, move_clock
 from shoal.methods.arrow_input import plain
-from shoal.methods.base import NO_REASON, Record
+from shoal.methods.base import Record
 from shoal.methods.quasi_readers import Bools, Floats, Ints, reader_of
+from shoal.methods.release import NO_REASON
 from shoal.methods.schema_arrays import compile_shape
 from shoal.methods.schema_reader import AHEAD, Chunk, SchemaReader, Single
 from shoal.methods.tuples.sensitive import Coded, SensitiveCodes, readable
@@ -67,7 +68,8 @@ class TupleReader:
     def arrivals(self, chunk: Chunk, rows: Ints, times: Ints, codes: Ints) -> t.Arrivals:
         """The usable rows of a chunk as the kernels read them."""
         lanes = np.zeros(len(rows), dtype=np.int64)
-        return t.Arrivals(chunk.values, chunk.raws, masks_of(chunk.values), chunk.persons, rows, times, lanes, codes)
+        masks = masks_of(chunk.values, chunk.has_gaps)
+        return t.Arrivals(chunk.values, chunk.raws, masks, chunk.persons, rows, times, lanes, codes)
 
     # ---- single records
 
@@ -95,12 +97,12 @@ class TupleReader:
         )  # fmt: skip
 
 
-def masks_of(values: Floats) -> Ints:
-    """Which attributes each tuple carries, as bits."""
+def masks_of(values: Floats, has_gaps: Bools) -> Ints:
+    """Which attributes each tuple carries, as bits; `has_gaps` says of which attributes values are missing."""
     wide, count = values.shape
     words = [(1 << min(wide - first, MASK_BITS)) - 1 for first in range(0, wide, MASK_BITS)]
     masks = np.tile(np.array(words, dtype=np.int64), (count, 1))
-    mark_missing(values, MASK_BITS, masks)
+    mark_missing(values, has_gaps, MASK_BITS, masks)
     return masks
 
 

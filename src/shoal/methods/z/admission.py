@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from shoal.kernels import clock as kernel
 from shoal.kernels.z.events import admit_text
-from shoal.methods.base import NO_REASON
-from shoal.methods.counts import Counts
+from shoal.methods.release import NO_REASON, Counts
 from shoal.methods.text_keys import Bools, Ints, Words
 from shoal.methods.z.reader import AHEAD, LATE, Arrivals, Reader
 from shoal.methods.z.settings import ZSettings

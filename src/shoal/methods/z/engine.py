@@ -15,11 +15,11 @@ import pyarrow as pa
 from shoal.crypto.keys import Secret
 from shoal.crypto.pseudonyms import Pseudonyms
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import NO_REASON, Record, Refusal, Release
-from shoal.methods.counts import Counts
+from shoal.methods.base import Record
+from shoal.methods.release import NO_REASON, Counts, Refusal, Release
 from shoal.methods.text_keys import Bools, Ints, as_text, key_words
 from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
-from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.epochs.combiner import Combiner, Passed
 from shoal.methods.z.epochs.follower import Follower, ZChange
 from shoal.methods.z.helper_thread import ahead, each, groups, pieces_of

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import NO_REASON
+from shoal.methods.release import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.admission import Clock
-from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.crowd import Levels
+from shoal.methods.z.crowds.columns import CrowdColumn
+from shoal.methods.z.crowds.crowd import Levels
+from shoal.methods.z.crowds.values import Rule
 from shoal.methods.z.epochs.follower import Follower
 from shoal.methods.z.helper_thread import each
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.reorder_buffer import ReorderBuffer, Waiting
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.values import Rule
 from shoal.times import LATEST
 
 

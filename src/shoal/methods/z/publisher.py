@@ -14,7 +14,7 @@ from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
 from shoal.methods.text_keys import Bools, Bytes, Texts
-from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.helper_thread import gathered, soon
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings

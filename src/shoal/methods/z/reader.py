@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from shoal.errors import InputError
 from shoal.methods.arrow_input import fits, is_carriable, plain, record_type, without_views
-from shoal.methods.base import NO_REASON, Record, Refusal
+from shoal.methods.base import Record
+from shoal.methods.release import NO_REASON, Refusal
 from shoal.methods.text_keys import Bools, Ints, Words, as_text, is_present, is_text_like, is_whole, person_keys
-from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.reorder_buffer import Waiting
 from shoal.methods.z.settings import ZSettings
 from shoal.times import column_ns, is_time_type, value_ns

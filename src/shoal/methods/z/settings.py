@@ -12,9 +12,9 @@ from shoal.hierarchies import Hierarchy
 from shoal.methods.base import Guarantee
 from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import AnyDuration, Count, Crowd, Duration, Given, PositiveDuration, Settings, require
-from shoal.methods.z.columns import AttributeColumn, OnPrivate, Residual
+from shoal.methods.z.crowds.columns import AttributeColumn, OnPrivate, Residual
 from shoal.methods.z.setting_checks import Roles, own_tables, problems_together, role_problems
-from shoal.models.z.target import KTarget
+from shoal.models.z.target.target import KTarget
 from shoal.schema import format_duration
 
 _LONG_ROTATION: Final = (

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.methods.base import IS_RELEASED, NO_REASON, Release
+from shoal.methods.release import IS_RELEASED, NO_REASON, Release
 from shoal.methods.text_keys import Ints
 from shoal.methods.z.admission import Admitted, Clock
-from shoal.methods.z.columns import CrowdColumn
+from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.reader import Reader
 
-_NOBODY = -1
+NO_SHARD: Final = -1
 
 
 def split(admitted: Admitted, shards: int, attributes: Sequence[CrowdColumn], reader: Reader) -> list[Admitted]:
@@ -30,14 +30,9 @@ def split(admitted: Admitted, shards: int, attributes: Sequence[CrowdColumn], re
     if shards < 1:
         raise InputError(f"there are {shards} shards; give at least 1")
     rows = admitted.rows
-    owners = np.stack(
-        [
-            _owners(column, reading, place % shards, shards)
-            for place, (column, reading) in enumerate(zip(attributes, rows.readings, strict=True))
-        ]
-    )
-    owners[:, rows.reasons != NO_REASON] = _NOBODY
-    spread = np.where((owners == _NOBODY).all(axis=0), rows.seqs % shards, _NOBODY)
+    owners = owners_of_values(attributes, rows.readings, shards)
+    owners[:, rows.reasons != NO_REASON] = NO_SHARD
+    spread = np.where((owners == NO_SHARD).all(axis=0), rows.seqs % shards, NO_SHARD)
     parts = []
     for shard in range(shards):
         owned = owners == shard
@@ -46,10 +41,20 @@ def split(admitted: Admitted, shards: int, attributes: Sequence[CrowdColumn], re
     return parts
 
 
+def owners_of_values(attributes: Sequence[CrowdColumn], readings: Sequence[Any], shards: int) -> Ints:
+    """The shard that owns each value: a line for every attribute; NO_SHARD where a value is missing."""
+    return np.stack(
+        [
+            _owners(column, reading, place % shards, shards)
+            for place, (column, reading) in enumerate(zip(attributes, readings, strict=True))
+        ]
+    )
+
+
 def _owners(column: CrowdColumn, reading: Any, home: int, shards: int) -> Ints:
     """The shard that owns each value; `home` is that of a column with a hierarchy."""
     owners = np.full(len(reading.present), home) if column.hierarchy is not None else owners_of(reading.keys, shards)
-    return np.where(reading.present, owners, _NOBODY)
+    return np.where(reading.present, owners, NO_SHARD)
 
 
 def read_admitted(reader: Reader, batches: list[pa.RecordBatch], numbers: Ints, clock: Clock) -> Admitted:
@@ -57,9 +62,11 @@ def read_admitted(reader: Reader, batches: list[pa.RecordBatch], numbers: Ints, 
     batch = reader.joined(batches)
     if batch.num_rows != len(numbers):
         raise InputError(f"there are {len(numbers)} numbers; give one for each record")
-    order = np.argsort(numbers, kind="stable")
-    arrivals = reader.read(batch.take(pa.array(order)))
-    arrivals.seqs = numbers[order]
+    if (numbers[1:] < numbers[:-1]).any():
+        order = np.argsort(numbers, kind="stable")
+        batch, numbers = batch.take(pa.array(order)), numbers[order]
+    arrivals = reader.read(batch)
+    arrivals.seqs = numbers
     return Admitted(arrivals, clock)
 
 
@@ -84,25 +91,26 @@ def join(releases: Iterable[Release], attributes: Sequence[str]) -> Release:
     if not releases:
         raise InputError("there is no release to join; give the release of every shard")
     rows, numbers = pa.concat_batches([release.rows for release in releases]), [numbers_of(one) for one in releases]
-    joined = _joined_rows(rows, np.concatenate(numbers), attributes)
+    joined = joined_rows(rows, np.concatenate(numbers), attributes)
     return Release(joined, partial(_joined_trace, releases))
 
 
-def _joined_rows(rows: pa.RecordBatch, numbers: Ints, attributes: Sequence[str]) -> pa.RecordBatch:
+def joined_rows(rows: pa.RecordBatch, numbers: Ints, attributes: Sequence[str]) -> pa.RecordBatch:
+    """Each row once, by number, with every value that one of its parts has."""
     columns = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         blank = np.asarray(column.is_null()) if field.name in attributes else np.zeros(len(column), np.bool_)
-        columns.append(column.take(pa.array(_first_of_each(numbers, blank))))
+        columns.append(column.take(pa.array(first_of_each(numbers, blank))))
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def _joined_trace(releases: list[Release]) -> pa.RecordBatch:
     trace = pa.concat_batches([release.trace for release in releases])
     verdicts = np.asarray(trace.column("verdict").indices)  # in one shard released, in another suppressed: released
-    return trace.take(pa.array(_first_of_each(np.asarray(trace.column("row")), verdicts)))
+    return trace.take(pa.array(first_of_each(np.asarray(trace.column("row")), verdicts)))
 
 
-def _first_of_each(numbers: Ints, ranks: npt.NDArray[Any]) -> Ints:
+def first_of_each(numbers: Ints, ranks: npt.NDArray[Any]) -> Ints:
     """The place of the lowest rank of every number, by number."""
     order = np.lexsort((ranks, numbers))
     is_first = np.ones(len(order), dtype=np.bool_)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, VERDICTS
+from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, VERDICTS
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.settings import ZSettings
 

@@ -12,16 +12,19 @@ from shoal.crypto.keys import Secret, as_secret
 from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.kernels import clock as clock_kernel
-from shoal.methods.base import Release, StreamMethod
+from shoal.methods.arrow_input import plain
+from shoal.methods.base import StreamMethod
+from shoal.methods.release import Release
+from shoal.methods.text_keys import Ints
 from shoal.methods.z.admission import Admitted, Clock
-from shoal.methods.z.columns import OnPrivate, Residual
+from shoal.methods.z.crowds.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
 from shoal.methods.z.settings import ZSettings
-from shoal.methods.z.shards import join, read_admitted, split
-from shoal.models.z.controller import EpochOutcome
-from shoal.models.z.epoch_needs import Lesson
-from shoal.models.z.target import KTarget
-from shoal.times import now_ns
+from shoal.methods.z.shards import join, owners_of_values, read_admitted, split
+from shoal.models.z.target.controller import EpochOutcome
+from shoal.models.z.target.epoch_needs import Lesson
+from shoal.models.z.target.target import KTarget
+from shoal.times import EARLIEST, now_ns
 
 
 class ZAnonymity(StreamMethod):
@@ -180,6 +183,12 @@ class ZAnonymity(StreamMethod):
         self._require_shards()
         return split(admitted, shards, self._engine.attributes, self._engine.reader)
 
+    def owners(self, batch: pa.RecordBatch, shards: int) -> Ints:
+        """The shard that owns each value, a line for every attribute, -1 where a value is missing; as :meth:`split`."""
+        columns = self._engine.attributes
+        readings = [column.values.read(plain(batch.column(column.name))) for column in columns]
+        return owners_of_values(columns, readings, shards)
+
     def read_admitted(self, batch: Any, numbers: Any, clock: Clock) -> Admitted:
         """Records that another process admitted and did not refuse, by number and in any order, and its clock."""
         self._require_shards()
@@ -245,6 +254,12 @@ class ZAnonymity(StreamMethod):
             self.push_batch(batch)
         self.flush()
         return follower.collected(self._engine.admission.newest)
+
+    @property
+    def newest_ns(self) -> int | None:
+        """The time of the stream; None before the first event."""
+        newest = self._engine.admission.newest
+        return newest if newest > EARLIEST else None
 
     @property
     def outcomes(self) -> tuple[EpochOutcome, ...]:

@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 
 from shoal.decode.base import Decoded
 from shoal.errors import ShoalError
-from shoal.methods.base import RELEASED, SUPPRESSED, Release
-from shoal.pipeline.doctor.remarks import Remark
-from shoal.pipeline.identifying import (
+from shoal.methods.release import RELEASED, SUPPRESSED, Release
+from shoal.pipeline.checks.identifying import (
     Ints,
     Measured,
     doubt,
@@ -26,6 +25,7 @@ from shoal.pipeline.identifying import (
     promised_crowd,
     refusal,
 )
+from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.wiring import make_source
 from shoal.policy import Policy
 from shoal.policy.tuples import TupleSection

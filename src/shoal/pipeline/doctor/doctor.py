@@ -13,8 +13,9 @@ from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError, ShoalError
 from shoal.methods.base import StreamMethod
-from shoal.methods.counts import UNREADABLE
+from shoal.methods.release import UNREADABLE
 from shoal.observe.observer import Observer
+from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
 from shoal.pipeline.doctor.live import connection_remarks, lag_remarks
@@ -24,7 +25,6 @@ from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
-from shoal.pipeline.near_labels import NearLabels
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
 from shoal.policy import Policy

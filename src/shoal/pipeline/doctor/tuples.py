@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.hierarchies import Hierarchy
+from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.doctor.remarks import Remark, Sample
-from shoal.pipeline.near_labels import NearLabels
 from shoal.policy import Policy
 from shoal.policy.quasi import NumericSection
 from shoal.policy.tuples import TupleSection

@@ -10,7 +10,7 @@ from shoal.pipeline.doctor.remarks import MOST_REFUSED, Level, Remark
 from shoal.pipeline.live.workers import NO_KEY
 from shoal.policy import Policy
 from shoal.policy.live.workers import workers_of
-from shoal.sources.shares import Keying
+from shoal.sources.kafka.shares import Keying
 
 
 def shared_key_remarks(policy: Policy) -> Iterator[Remark]:

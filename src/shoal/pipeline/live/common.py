@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from shoal.clients.trouble import Unreachable
+from shoal.crypto.keys import old_secret_from_environment, secret_from_environment, secret_from_file
 from shoal.errors import InputError, OutputError, RunError
+from shoal.pipeline.checkpoints import KEY_NAME
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.sinks.base import Sink
 from shoal.sinks.messages import MessageSink, Writer
 from shoal.sources.live import FindMisplaced, LiveSource, Pace
+from shoal.sources.logged.logged import LoggedMessages, Repeats
+from shoal.sources.logged.message_log import MessageLog
 from shoal.sources.reader import Needs, Reader
 
+_MESSAGES: Final = "messages"
+"""The folder of the message log."""
 MakeWriter = Callable[[SinkParts, Output], Writer]
 
 
@@ -20,6 +29,16 @@ def live_source(parts: SourceParts, reader: Reader, find_misplaced: FindMisplace
     table = parts.table
     pace = Pace(table.lag.ns / 1e9, table.idle_partition.ns / 1e9, table.give_up.ns / 1e9)
     return LiveSource(reader, parts.open_decoder, pace, find_misplaced)
+
+
+def logged_messages(name: str, folder: Path, repeats: str | None, window: int) -> LoggedMessages:
+    """A log next to the checkpoints, sealed with their key; `repeats` names the id of messages, if they have one."""
+
+    def open_log() -> MessageLog:
+        secret = secret_from_environment() or secret_from_file(folder / KEY_NAME)
+        return MessageLog(folder / _MESSAGES, secret, old=old_secret_from_environment())
+
+    return LoggedMessages(name, open_log, repeats=Repeats(repeats, window=window) if repeats is not None else None)
 
 
 def both_sinks(parts: SinkParts, make: Callable[[Output], Sink]) -> Sinks:
@@ -33,6 +52,30 @@ def message_sinks(parts: SinkParts, make_writer: MakeWriter) -> Sinks:
     return both_sinks(
         parts, lambda output: MessageSink(make_writer(parts, output), output.encoder, give_up_seconds=give_up)
     )
+
+
+@dataclass(frozen=True)
+class NumberedSystem:
+    """A system without transactions, whose messages are numbered: the functions of its module, from two of them."""
+
+    read: Callable[[SourceParts], Reader]
+    write: MakeWriter
+
+    def make_source(self, parts: SourceParts) -> LiveSource:
+        """The logs of the policy."""
+        return live_source(parts, self.read(parts))
+
+    def make_sinks(self, parts: SinkParts) -> Sinks:
+        """The log of rows and that of dead letters."""
+        return message_sinks(parts, self.write)
+
+    def check_source(self, parts: SourceParts) -> Iterator[Finding]:
+        """Whether the server answers and has the logs."""
+        return check_reader(self.read(parts))
+
+    def check_sinks(self, parts: SinkParts) -> Iterator[Finding]:
+        """Whether the server answers, and the logs are empty."""
+        return check_writers(parts, self.write)
 
 
 def input_failure(name: str) -> Callable[[str], InputError]:

@@ -12,12 +12,13 @@ from shoal.pipeline.live.common import both_sinks, check_reader, live_source, na
 from shoal.pipeline.live.parts import Finding, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import KafkaSink as SinkTable
 from shoal.policy.live.systems import KafkaSource as SourceTable
-from shoal.sinks.kafka import KafkaSink, KafkaTopics
-from shoal.sinks.kafka_keyed import KeyedTopicSink
-from shoal.sinks.kafka_transactions import KafkaTransactions, count_partitions, make_topic, probe
-from shoal.sources.kafka import KafkaReader
+from shoal.sinks.kafka.kafka import KafkaSink, KafkaTopics
+from shoal.sinks.kafka.keyed import KeyedTopicSink
+from shoal.sinks.kafka.topics import count_partitions, make_topic, probe
+from shoal.sinks.kafka.transactions import KafkaTransactions
+from shoal.sources.kafka.kafka import KafkaReader
+from shoal.sources.kafka.shares import Keying, Share
 from shoal.sources.live import LiveSource
-from shoal.sources.shares import Keying, Share
 
 PROMISE: Final = (
     "Kafka: every record is published exactly once, for readers with isolation.level = read_committed, which is the "

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 from shoal.clients.addresses import addresses
 from shoal.clients.mqtt import MqttConnection
 from shoal.clients.trouble import Unreachable
-from shoal.crypto.keys import secret_from_environment, secret_from_file
 from shoal.errors import PolicyError, RunError
-from shoal.pipeline.checkpoints import KEY_NAME
-from shoal.pipeline.live.common import both_sinks, input_failure, live_source, output_failure
+from shoal.pipeline.live.common import both_sinks, input_failure, live_source, logged_messages, output_failure
 from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
 from shoal.policy.live.systems import MqttSink as SinkTable
 from shoal.policy.live.systems import MqttSource as SourceTable
 from shoal.sinks.mqtt import MqttSink
 from shoal.sources.live import LiveSource
-from shoal.sources.message_log import MessageLog
-from shoal.sources.mqtt import MqttReader, Repeats
+from shoal.sources.mqtt import MqttReader
 
 PROMISE: Final = (
     "MQTT: no acknowledged message is lost, but a message may arrive twice (name an id in [source] to refuse repeats), "
     "and after a crash rows since the last checkpoint are published again, with the same numbers"
 )
 _PORT: Final = 1883
-_FOLDER: Final = "messages"
 _TRIES: Final = 30
 
 
@@ -39,19 +34,9 @@ def make_source(parts: SourceParts) -> LiveSource:
             "[checkpoint]: is missing; messages of MQTT are kept next to the checkpoints; add the section"
         )
     name = f"MQTT at {table.broker}"
-    reader = MqttReader(
-        _connection(table.broker, table.client_id, parts, input_failure(name)),
-        table.topics,
-        lambda: _open_log(folder),
-        name=name,
-        repeats=Repeats(table.id, window=table.id_window) if table.id is not None else None,
-    )
-    return live_source(parts, reader)
-
-
-def _open_log(folder: Path) -> MessageLog:
-    """The log next to the checkpoints, sealed with their key."""
-    return MessageLog(folder / _FOLDER, secret_from_environment() or secret_from_file(folder / KEY_NAME))
+    connection = _connection(table.broker, table.client_id, parts, input_failure(name))
+    logged = logged_messages(name, folder, table.id, table.id_window)
+    return live_source(parts, MqttReader(connection, table.topics, logged, name=name))
 
 
 def _connection(

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.methods.base import DEAD, Guarantee, Refusal, Release
-from shoal.methods.counts import UNREADABLE
+from shoal.methods.base import Guarantee
+from shoal.methods.release import DEAD, UNREADABLE, Refusal, Release
 from shoal.methods.settings import Settings
 from shoal.pipeline.live.wiring import WHOLE
 from shoal.policy.method_base import KeyPath, MethodSection, Table

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from shoal.clients.addresses import addresses
 from shoal.clients.rabbitmq import RabbitConnection
-from shoal.pipeline.live.common import (
-    check_reader,
-    check_writers,
-    input_failure,
-    live_source,
-    message_sinks,
-    output_failure,
-)
-from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
+from shoal.pipeline.live.common import NumberedSystem, input_failure, output_failure
+from shoal.pipeline.live.parts import Output, SinkParts, SourceParts
 from shoal.policy.live.systems import RabbitSink as SinkTable
 from shoal.policy.live.systems import RabbitSource as SourceTable
 from shoal.sinks.rabbitmq import RabbitWriter
-from shoal.sources.live import LiveSource
 from shoal.sources.rabbitmq import RabbitReader
 
 PROMISE: Final = (
@@ -27,11 +18,6 @@ PROMISE: Final = (
     "with several replicas keeps what a single machine may lose in a power cut"
 )
 _PORT: Final = 5552
-
-
-def make_source(parts: SourceParts) -> LiveSource:
-    """The streams of the policy."""
-    return live_source(parts, _reader(parts))
 
 
 def _reader(parts: SourceParts) -> RabbitReader:
@@ -47,11 +33,6 @@ def _reader(parts: SourceParts) -> RabbitReader:
     )
 
 
-def make_sinks(parts: SinkParts) -> Sinks:
-    """The stream of rows and that of dead letters."""
-    return message_sinks(parts, _writer)
-
-
 def _writer(parts: SinkParts, output: Output) -> RabbitWriter:
     table = parts.section
     assert isinstance(table, SinkTable)
@@ -60,11 +41,6 @@ def _writer(parts: SinkParts, output: Output) -> RabbitWriter:
     return RabbitWriter(connection, output.name, name=name, publisher=table.publisher)
 
 
-def check_source(parts: SourceParts) -> Iterator[Finding]:
-    """Whether the server answers and has the streams."""
-    return check_reader(_reader(parts))
-
-
-def check_sinks(parts: SinkParts) -> Iterator[Finding]:
-    """Whether the server answers, and nothing was published under the name of the publisher."""
-    return check_writers(parts, _writer)
+_SYSTEM: Final = NumberedSystem(_reader, _writer)
+make_source, make_sinks = _SYSTEM.make_source, _SYSTEM.make_sinks
+check_source, check_sinks = _SYSTEM.check_source, _SYSTEM.check_sinks

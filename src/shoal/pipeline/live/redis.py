@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from shoal.clients.redis import connect
-from shoal.pipeline.live.common import check_reader, check_writers, live_source, message_sinks
-from shoal.pipeline.live.parts import Finding, Output, SinkParts, Sinks, SourceParts
+from shoal.pipeline.live.common import NumberedSystem
+from shoal.pipeline.live.parts import Output, SinkParts, SourceParts
 from shoal.policy.live.systems import RedisSink as SinkTable
 from shoal.policy.live.systems import RedisSource as SourceTable
 from shoal.sinks.redis import RedisWriter
-from shoal.sources.live import LiveSource
 from shoal.sources.redis import RedisReader
 
 PROMISE: Final = (
     "Redis: every record is published exactly once, as long as the server does not lose what it acknowledged; set "
     "appendonly yes and appendfsync always, so that it does not"
 )
-
-
-def make_source(parts: SourceParts) -> LiveSource:
-    """The streams of the policy."""
-    return live_source(parts, _reader(parts))
 
 
 def _reader(parts: SourceParts) -> RedisReader:
@@ -38,11 +31,6 @@ def _reader(parts: SourceParts) -> RedisReader:
     )
 
 
-def make_sinks(parts: SinkParts) -> Sinks:
-    """The stream of rows and that of dead letters."""
-    return message_sinks(parts, _writer)
-
-
 def _writer(parts: SinkParts, output: Output) -> RedisWriter:
     table = parts.section
     assert isinstance(table, SinkTable)
@@ -50,11 +38,6 @@ def _writer(parts: SinkParts, output: Output) -> RedisWriter:
     return RedisWriter(connect(parts.address, parts.settings), output.name, name=name, max_length=table.max_length)
 
 
-def check_source(parts: SourceParts) -> Iterator[Finding]:
-    """Whether the server answers."""
-    return check_reader(_reader(parts))
-
-
-def check_sinks(parts: SinkParts) -> Iterator[Finding]:
-    """Whether the server answers, and the streams are empty."""
-    return check_writers(parts, _writer)
+_SYSTEM: Final = NumberedSystem(_reader, _writer)
+make_source, make_sinks = _SYSTEM.make_source, _SYSTEM.make_sinks
+check_source, check_sinks = _SYSTEM.check_source, _SYSTEM.check_sinks

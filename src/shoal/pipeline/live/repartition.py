@@ -137,7 +137,7 @@ def _sink(policy: Policy, source: KafkaSource, to: str) -> KafkaSink:
         own = {"topic": to, "transactional_id": name, "brokers": source.brokers}
         plain = {"key": None, "format": "json", "registry": None, "schema_file": None}  # messages are not encoded
         return given.model_copy(update={**own, **plain})
-    from shoal.sinks.kafka_transactions import for_connections
+    from shoal.sinks.kafka.topics import for_connections
 
     made = KafkaSink.checked({"kind": "kafka", "topic": to, "brokers": source.brokers, "transactional_id": name})
     reached = {"client": for_connections(source.client), "secrets": for_connections(source.secrets)}

@@ -16,7 +16,7 @@ from shoal.decode.base import Decoded, Decoder, Refused
 from shoal.errors import InputError
 from shoal.hierarchies.tree import is_label
 from shoal.methods.sets.records import ReadRecords
-from shoal.pipeline.near_labels import NearLabels
+from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection

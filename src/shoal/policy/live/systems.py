@@ -194,6 +194,47 @@ class MqttSink(MessageSink):
         return [f"kind: {_REPEATS}"]
 
 
+class HttpSource(MessageSource):
+    """Records that are sent to this process over HTTP, one JSON object per line."""
+
+    ADDRESS: ClassVar[str] = "listen"
+    CAN_BE_SAMPLED: ClassVar[bool] = False
+    listen: Address = Field("127.0.0.1:8765", description="Host and port where `POST /events` is answered.")
+    queue: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
+        100_000, description="Records that may wait to be read; beyond them, requests are answered with 429."
+    )
+    id: Name | None = Field(
+        None, description="The key of a record that identifies it: a record with the same value again is refused."
+    )
+    id_window: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        100_000, description="How many recent records are compared."
+    )
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        return ("/events",)
+
+    def plain_fields(self) -> dict[str, Any]:
+        # Where it listens and how many records wait may change while a run is stopped.
+        return {name: value for name, value in super().plain_fields().items() if name not in ("listen", "queue")}
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        yield from super().cross_check(given)
+        for key in ("until", "start"):
+            if key in given:
+                yield (key,), "what is sent over HTTP has neither a beginning nor an end; leave it out"
+        for key in ("key_column", "headers", "client"):
+            if key in given:
+                yield (key,), "a record sent over HTTP is one JSON object and nothing else; leave it out"
+        if given.get("format", "json") != "json":
+            yield ("format",), 'records sent over HTTP are JSON; set format = "json", or leave it out'
+        secrets = given.get("secrets")
+        for name in secrets if isinstance(secrets, Mapping) else ():
+            if name != "token":
+                yield ("secrets", name), 'there is only the secret "token", which requests must have; leave it out'
+
+
 SOURCES: Final[dict[str, type[SourceSection]]] = {
     **dict.fromkeys(FILE_KINDS, FileSource),
     "kafka": KafkaSource,
@@ -201,6 +242,7 @@ SOURCES: Final[dict[str, type[SourceSection]]] = {
     "nats": NatsSource,
     "rabbitmq": RabbitSource,
     "mqtt": MqttSource,
+    "http": HttpSource,
 }
 SINKS: Final[dict[str, type[SinkSection]]] = {
     **dict.fromkeys(FILE_KINDS, FileSink),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,26 +30,22 @@ from shoal.sanitize.decoys.cells import (
     column_of,
     group,
     is_number,
-    like,
     numbers,
     offsets,
     shifted,
     width_of,
 )  # fmt: skip
 from shoal.sanitize.decoys.pool import Pool, code_of, turns_of
-from shoal.sanitize.decoys.rounding import as_precise, jittered, spikes
+from shoal.sanitize.decoys.rounding import as_precise, jittered, spikes, within
+from shoal.sanitize.decoys.twins import Twins
 from shoal.sanitize.pii import Names, as_names
 from shoal.sanitize.tags import Blocks, as_blocks, one_way
 
 CANDIDATES: Final = 6
-BLUR: Final = 0.05
-"""How much a twin's number is blurred, as a share of the column's spread."""
 MOVED: Final = 0.6
 """The share of a number's spread that comes from records other than its source."""
 _FEW: Final = 12
 """A number with at most this many different values is a code, and is not blurred."""
-_TRIES: Final = 4
-_PRIME: Final = np.uint64(0x9E3779B97F4A7C15)
 Ints = npt.NDArray[np.int64]
 
 
@@ -109,6 +105,7 @@ class DecoyMaker:
         self._key = key
         self._draw = draw
         self._blend = blend
+        self._twins = Twins(normals, draw)
 
     def make(
         self,
@@ -233,7 +230,7 @@ class DecoyMaker:
                 donors = pool.donors[who[rows], shadow]
                 columns[field.name] = self._moved(column_of(data, field.name), normal, rows, shadows, donors, pool)
         made = pa.table(columns, schema=data.schema)
-        return self._without_twins(data, made, rows)
+        return self._twins.changed(made, data)
 
     def _borrowed(self, name: str, sources: Ints, pair: tuple[Ints, Ints], pool: Pool) -> pa.Array:
         """Take values from source records; numbers that vary are moved, or decoys would cluster around their sources.
@@ -255,21 +252,11 @@ class DecoyMaker:
         first, second = pair
         step = (values[first] - values[second]) / np.sqrt(2.0)
         made = means[sources] + np.sqrt(1 - MOVED**2) * (values - means)[sources] + MOVED * step
-        made = _within(np.exp(made) if is_log else made, real[is_moved])
+        made = within(np.exp(made) if is_log else made, real[is_moved])
         made = as_precise(made, real[sources], real[is_moved], self._draw)
         kept = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)[sources]  # not finite, or a frequent value
         is_valid = column.is_valid().to_numpy(zero_copy_only=False)
         return as_column(np.where(is_moved[sources], made, kept), is_valid[sources], kind)
-
-    def _blurred(self, values: Any, real: Any) -> Any:
-        if not len(real):
-            return values
-        noise = self._draw.standard_normal(len(values)) * BLUR
-        if real.min() > 0:
-            made = values * np.exp(noise * (np.log(real).std() or 1.0))
-        else:
-            made = values + noise * (real.std() or 1.0)
-        return like(_within(made, real), real)
 
     def _moved(self, column: pa.Array, normal: Normal, rows: Ints, shadows: Ints, donors: Ints, pool: Pool) -> pa.Array:
         """Shift numbers within their cells: those of one shadow in one cell together, so that gaps stay.
@@ -298,62 +285,11 @@ class DecoyMaker:
         shifts = (begins - offsets(values[rows[first]], column.type, normal))[stays]
         return as_column(shifted(values[rows], column.type, normal, shifts), is_there[rows], column.type)
 
-    def _without_twins(self, data: pa.Table, made: pa.Table, rows: Ints) -> tuple[pa.Table, int]:
-        """Change decoys that equal a real record, as far as they have something that can be changed."""
-        for _ in range(_TRIES):
-            twins = np.flatnonzero(_same(made, data))
-            if not len(twins):
-                return made, 0
-            made = self._changed(made, data, rows, twins)
-        return made, int(_same(made, data).sum())
-
-    def _changed(self, made: pa.Table, data: pa.Table, rows: Ints, twins: Ints) -> pa.Table:
-        by_name = {normal.name: normal for normal in self._normals}
-        for at, field in enumerate(made.schema):
-            normal = by_name.get(field.name)
-            column = column_of(made, field.name)
-            if not is_number(field.type) or (normal is not None and normal.grid is None):
-                continue
-            values, is_there = numbers(column)
-            real, is_real = numbers(column_of(data, field.name))
-            if normal is not None:
-                within = offsets(real[is_real], field.type, normal)
-                if len(within):
-                    shifts = self._draw.choice(within, len(twins)) - offsets(values[twins], field.type, normal)
-                    values[twins] = shifted(values[twins], field.type, normal, shifts)
-            elif not pa.types.is_timestamp(field.type):
-                values[twins] = self._blurred(values[twins], real[is_real])
-            whole = as_column(values, is_there, field.type)
-            made = made.set_column(at, field, pc.if_else(pa.array(is_there), whole, column))
-        return made
-
 
 def _listed(names: Names) -> list[bytes]:
     """Return names with trailing zero bytes, which NumPy drops."""
     data = names.tobytes()
     return [data[at : at + 16] for at in range(0, len(data), 16)]
-
-
-def _within(made: Any, real: Any) -> Any:
-    """Reflect numbers into the range of the real ones."""
-    if not len(real):
-        return made
-    low, high = float(real.min()), float(real.max())
-    back = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
-    return np.clip(back, low, high)
-
-
-def _same(made: pa.Table, data: pa.Table) -> npt.NDArray[np.bool_]:
-    """Return which rows of a table are in the other, too, by a hash of all their values."""
-    size = made.num_rows
-    marks = np.zeros(size + data.num_rows, dtype=np.uint64)
-    for name in made.schema.names:
-        both = pa.chunked_array([*made.column(name).chunks, *data.column(name).chunks]).combine_chunks()
-        both = both.chunk(0) if isinstance(both, pa.ChunkedArray) else both
-        codes = both.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
-        marks = (marks ^ codes.astype(np.uint64)) * _PRIME
-        marks ^= marks >> np.uint64(29)
-    return np.isin(marks[:size], marks[size:])
 
 
 __all__ = ["DecoyMaker", "Decoys", "Known", "Memory", "as_blocks"]

@@ -78,3 +78,12 @@ def jittered(begins: Any, within: Any, width: Any, draw: np.random.Generator) ->
         noise = (np.rint(noise / step) * step).astype(np.int64)
     moved = begins + noise
     return np.where((moved >= found[0]) & (moved <= found[-1]), moved, begins)
+
+
+def within(made: Any, real: Any) -> Any:
+    """Reflect numbers into the range of the real ones."""
+    if not len(real):
+        return made
+    low, high = float(real.min()), float(real.max())
+    back = np.where(made < low, 2.0 * low - made, np.where(made > high, 2.0 * high - made, made))
+    return np.clip(back, low, high)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.kernels.clock import CONFIRMED
-from shoal.methods.base import NO_REASON
+from shoal.methods.release import NO_REASON
 from shoal.methods.tuples.reader import StreamClock
 from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE
 

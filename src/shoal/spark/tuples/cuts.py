@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import NO_REASON
+from shoal.methods.release import NO_REASON
 from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
 from shoal.methods.tuples.reader import TupleReader
 from shoal.spark.recipe import Recipe

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import SUPPRESSED
+from shoal.methods.release import SUPPRESSED
 from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast, decision_schema
 from shoal.spark.decisions import Decisions
 from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of, types_of
@@ -46,9 +46,8 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     cuts = learn_cuts(rows, recipe, shards)
     count, last = len(cuts) + 1, rows.end - 1
     work = AssignShards(recipe, rows.types, cuts, is_timed=settings.is_timed)
-    assigned = mapped(
-        rows.frame, work, pa.schema([*types_of(rows.frame), *(_READ if settings.is_timed else _ASSIGNED)])
-    )
+    frame = rows.frame
+    assigned = mapped(frame, work, pa.schema([*types_of(frame), *(_READ if settings.is_timed else _ASSIGNED)]))
     ahead = None
     if settings.is_timed:
         assigned = _with_clock(assigned, settings.max_gap_ns).persist()
@@ -62,7 +61,7 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     for more in (second, ahead):
         kept = kept if more is None else kept.union(more)
     return Decisions(
-        kept, method.output_schema, shards=count, rows=rows,
+        kept, method.output_schema,
         trace_of=lambda dead: TupleTrace(settings.k, settings.is_timed, dead),
         metrics_of=partial(tuple_metrics, shards=count, is_timed=settings.is_timed),
     )  # fmt: skip

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.errors import PolicyError
-from shoal.methods.base import DEAD, RELEASED, SUPPRESSED, Release
+from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, Release
 from shoal.spark.columns import (
     AT_END,
     CLOCK,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.methods.base import RELEASED, SUPPRESSED
+from shoal.methods.release import RELEASED, SUPPRESSED
 from shoal.spark.columns import DECIDED, DELAY, DETAILS, GROUP, REASON, REUSED, ROW, VERDICT
 
 

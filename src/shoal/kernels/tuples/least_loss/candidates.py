@@ -23,6 +23,7 @@ from shoal.kernels.tuples.layout import (
     DEADLINE,
     DISTANCE,
     ELIGIBLE,
+    EXCHANGED_FROM,
     EXCHANGES,
     HEAD,
     KIND,
@@ -75,9 +76,15 @@ def widenings(s):
 
 
 @piece
+def always_exchanges(s):
+    """Whether every cluster exchanges members, whatever clusters lose."""
+    return s.plan[EXCHANGES] > 0 and s.ratios[EXCHANGED_FROM] == 0.0
+
+
+@piece
 def first_met(s, at):
     """First place of the latest tuples that the new tuple at `at` meets."""
-    left, first, alive = MOST_MET if s.plan[EXCHANGES] == 0 else MET_WHERE_EXCHANGED, at, s.pending_i[ALIVE]
+    left, first, alive = MET_WHERE_EXCHANGED if always_exchanges(s) else MOST_MET, at, s.pending_i[ALIVE]
     if s.plan[CANDIDATES] > 0:
         left = max(s.plan[CANDIDATES] // 4, FEWEST_MET)
     while left >= _BLOCK and first - _BLOCK >= s.tally[HEAD]:  # count whole blocks while they cannot be too many

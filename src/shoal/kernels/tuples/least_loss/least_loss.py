@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from shoal.kernels.compiling import kernel, piece
-from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, diversify, first_failure, stays_diverse
+from shoal.kernels.tuples.diversity import (
+    ENOUGH,
+    add_values,
+    count_values,
+    diversify,
+    exchange_for_diversity,
+    first_failure,
+    stays_diverse,
+)
 from shoal.kernels.tuples.emit import publish_draft
 from shoal.kernels.tuples.generalize import count_carriers, draft, generalize_members, is_new_person
 from shoal.kernels.tuples.layout import (
@@ -12,6 +20,7 @@ from shoal.kernels.tuples.layout import (
     CHAIN,
     ELIGIBLE,
     ENDING,
+    EXCHANGED_FROM,
     EXCHANGES,
     FLOOR,
     HEAD,
@@ -25,17 +34,20 @@ from shoal.kernels.tuples.layout import (
     STAMP,
     STAMPED,
     TAIL,
+    TYPICAL,
     K,
 )
-from shoal.kernels.tuples.least_loss.candidates import meet_others, pack_candidates, price_candidates
+from shoal.kernels.tuples.least_loss.candidates import always_exchanges, meet_others, pack_candidates, price_candidates
 from shoal.kernels.tuples.least_loss.exchange import exchange
 from shoal.kernels.tuples.least_loss.growth import grow, plan_attributes
 from shoal.kernels.tuples.nearest import mark_all, measure
 from shoal.kernels.tuples.queue import count_keys
-from shoal.kernels.tuples.reuse import covers, is_capped, is_fair, keep_within_share
+from shoal.kernels.tuples.reuse import best_cover, covers, is_capped, is_fair, keep_within_share
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
 
 IS_MEMBER = 2
+EARLIEST_STAY, REUSABLE_GO = False, True
+"""Which tuples of a person with too many stay: the earliest, or first those that cannot be reused."""
 
 
 @piece
@@ -58,11 +70,11 @@ def choose_members(s, t):
     own = price_candidates(s, count) / s.plan[K]
     plan_attributes(s, count, s.plan[K])
     s.pending_i[MEMBER, 0] = 0
-    floor = s.ratios[FLOOR] if s.plan[EXCHANGES] > 0 or s.tally[INCOMPLETE] > 0 else 0.0
+    floor = s.ratios[FLOOR] if always_exchanges(s) or s.tally[INCOMPLETE] > 0 else 0.0
     members = grow(s, MEMBER, 1, count, s.plan[K], own, floor)
     if members < s.plan[K]:
         return 0
-    if s.plan[EXCHANGES] > 0:
+    if s.plan[EXCHANGES] > 0 and s.sums[TYPICAL] >= s.ratios[EXCHANGED_FROM]:
         exchange(s, members, count, own)
     for m in range(members):
         s.pending_i[MEMBER, m] = s.pending_i[CHAIN, s.pending_i[MEMBER, m]]
@@ -120,12 +132,14 @@ def settle_end(s, members):
         s.pending_i[ELIGIBLE, s.pending_i[MEMBER, m]] = IS_MEMBER
     if members > 0 and is_publishable(s, list_marked(s, 1)):
         return generalize_again(s, list_marked(s, IS_MEMBER))
-    after = members + most_publishable(s, list_marked(s, 1)) if members > 0 else 0
+    after = members + most_publishable(s, list_marked(s, 1), EARLIEST_STAY) if members > 0 else 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ALLOWED, i] = s.pending_i[ELIGIBLE, i]
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALIVE, i]
-    together = most_publishable(s, list_marked(s, 1))
+    together = most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
     if together > after:
+        better = most_publishable(s, list_marked(s, 1), REUSABLE_GO) if is_capped(s) else 0
+        together = better if better > 0 else most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
         return generalize_again(s, together)
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i]
@@ -159,10 +173,17 @@ def is_publishable(s, members):
 
 
 @piece
-def most_publishable(s, members):
-    """Keep the most of the listed members that could be one class; return their number, 0 if there is none."""
+def most_publishable(s, listed, by_reuse):
+    """Keep the most of the listed members that could be one class; return their number, 0 if there is none.
+
+    With `by_reuse`, of a person with too many those stay first that no published cluster accepts.
+    """
+    members = listed
     if is_capped(s):
-        members = keep_within_share(s, members)
+        members = keep_within_share(s, listed, by_reuse)
+        if s.plan[IS_DIVERSE] and s.plan[K] <= members < listed:
+            count_values(s, members)
+            exchange_for_diversity(s, members, listed)
     return members if is_publishable(s, members) else 0
 
 
@@ -178,24 +199,36 @@ def generalize_again(s, members):
 
 
 @piece
+def more_without(s, t):
+    """At the end: how many more tuples can be published if t joins a published cluster, instead of a new one."""
+    if count_keys(s, PEOPLE) < s.plan[K]:  # there is no new one
+        return 1
+    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    together = most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
+    s.pending_i[ELIGIBLE, t] = 0
+    return 1 + most_publishable(s, list_marked(s, 1), EARLIEST_STAY) - together
+
+
+@piece
 def may_leave_alone(s, t):
-    """Whether t may be published without a cluster: at the end, only if that leaves the others no worse off."""
-    if not s.tally[ENDING]:
-        return True
+    """Whether at the end t may be published without a cluster: only if the others can be published too."""
     mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
     s.pending_i[ELIGIBLE, t] = 0
-    rest = list_marked(s, 1)
-    without = most_publishable(s, rest)
-    if without == rest or not is_capped(s):
-        return without == rest
-    s.pending_i[ELIGIBLE, t] = 1
-    return without + 1 >= most_publishable(s, list_marked(s, 1))
+    return is_publishable(s, list_marked(s, 1))
 
 
 @piece
 def decide_least(s, t):
     """Publish due tuple t in a published cluster or a new one, or suppress it."""
-    may_reuse = may_leave_alone(s, t)
+    may_reuse = True
+    if s.tally[ENDING] and is_capped(s):
+        more = more_without(s, t)
+        may_reuse = more >= 0
+        if more > 0 and best_cover(s, t)[0] >= 0:
+            publish_or_suppress(s, t, 0)
+            return
+    elif s.tally[ENDING]:
+        may_reuse = may_leave_alone(s, t)
     members = form_least(s, t)
     if members > 0 and not may_reuse:
         publish_draft(s, members)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -106,10 +106,6 @@ class Decided:
         parts = stream.group_f, stream.group_i, stream.group_r
         return cls(stream.out_i[:rows].copy(), *(part[:groups].copy() for part in parts))
 
-    def in_order(self, order: Ints) -> Self:
-        """The same decisions in another order."""
-        return replace(self, out=self.out.take(order, axis=0))
-
     def during(self, at: int) -> Self:
         """The same decisions, all made during one arrival."""
         self.out[:, t.O_AT] = at
@@ -117,13 +113,14 @@ class Decided:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """The decisions of all parts, one part after another."""
+        """The decisions of all parts, at least one, one part after another."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         widest = max(part.reference.shape[2] for part in parts)
         references, groups = [], 0
         for part in parts:
-            part.groups[part.groups >= 0] += groups
+            np.add(part.groups, groups, out=part.groups, where=part.groups >= 0)
             groups += len(part.numbers)
             more = widest - part.reference.shape[2]  # sensitive values first seen after this part was decided
             references.append(np.pad(part.reference, ((0, 0), (0, 0), (0, more))) if more else part.reference)
@@ -158,13 +155,13 @@ class Decider(Protocol):
     def know_values(self) -> None:
         """Make room for sensitive values seen for the first time, and pass them to the kernels."""
 
-    def take(self, arrivals: t.Arrivals) -> Decided:
-        """Accept arrivals; return what is decided during them."""
+    def take(self, arrivals: t.Arrivals) -> list[Decided]:
+        """Accept arrivals; return what is decided during them, in one part or several."""
 
-    def pass_time(self, now: int) -> Decided:
+    def pass_time(self, now: int) -> list[Decided]:
         """Decide what is due by now."""
 
-    def finish(self) -> Decided:
+    def finish(self) -> list[Decided]:
         """Decide everything pending; the clock does not move."""
 
     def dump(self) -> Arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,8 @@ Bools = npt.NDArray[np.bool_]
 
 _PAIRS: Final = 96
 _EACH: Final = np.arange(_PAIRS)
-_CUTS: Final = 3
+_CUTS: Final = tuple(np.linspace(0.1, 0.9, 3).tolist())
+"""The quantiles of an attribute at which it may be cut."""
 _SAMPLE: Final = 512
 """Cuts are chosen by about this many tuples."""
 _NONE: Final = -1
@@ -115,11 +117,11 @@ def _fair_cuts(values: Floats, smallest: float) -> list[tuple[int, float]]:
     """Attributes and their quantiles that leave both parts large enough."""
     count = values.shape[1]
     ordered = np.sort(values, axis=1)  # NaN comes last
+    numbers = (count - np.isnan(ordered).sum(axis=1)).tolist()
     found = []
-    for a, known in enumerate(count - np.isnan(ordered).sum(axis=1)):
-        places = (np.linspace(0.1, 0.9, _CUTS) * (known - 1)).astype(np.int64)
-        for cut in sorted(set(ordered[a, places].tolist())) if known else ():
-            above = (known - np.searchsorted(ordered[a, :known], cut, side="right")) / count
+    for a, (known, column) in enumerate(zip(numbers, ordered.tolist(), strict=True)):
+        for cut in sorted({column[int(quantile * (known - 1))] for quantile in _CUTS}) if known else ():
+            above = (known - bisect_right(column, cut, hi=known)) / count
             if min(above, 1 - above) >= smallest:
                 found.append((a, cut))
     return found

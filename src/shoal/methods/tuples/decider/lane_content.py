@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,31 +28,25 @@ class LaneContent:
         states = [lane.dump() for lane in lanes]
         self._common, self._recent = states[0]["tally"][_COMMON], states[0]["recent"]
         self._typical = np.mean([state["sums"][t.TYPICAL :] for state in states], axis=0)
-        tuples = {name: np.concatenate([state[name] for state in states], axis=1) for name in _TUPLES}
-        order = np.argsort(tuples["pending_i"][t.ROW])
-        self._tuples = {name: array[:, order] for name, array in tuples.items()}
-        self._persons = np.concatenate([state["persons"] for state in states])[order]
-        pools = {name: np.concatenate([state[name] for state in states]) for name in POOL}
+        self._tuples = {name: _concatenated([state[name] for state in states], axis=1) for name in _TUPLES}
+        self._persons = _concatenated([state["persons"] for state in states])
+        rows = self._tuples["pending_i"][t.ROW]
+        self._order = np.argsort(rows)
+        """Where the tuples are in these arrays, in order of arrival."""
+        self.rows: Ints = rows[self._order]
+        """Row numbers of the tuples."""
+        self.values: Floats = self._tuples["pending_f"][: self._domain.shape[1]].take(self._order, axis=1)
+        """Values of the tuples as the kernels measure them."""
+        self._is_incomplete = np.isnan(self.values).sum(axis=0) > 0
+        pools = {name: _concatenated([state[name] for state in states]) for name in POOL}
         order = np.argsort(pools["pool_i"][:, t.CREATED], kind="stable")
-        self._pools = {name: array[order] for name, array in pools.items()}
+        self._pools = {name: array.take(order, axis=0) for name, array in pools.items()}
         logs, before = [state["joined"].copy() for state in states], 0
         for log, state in zip(logs, states, strict=True):
             log[:, t.J_CLUSTER] += before
             before += len(state["pool_i"])
         self._joined = np.concatenate(logs)
         self._joined[:, t.J_CLUSTER] = np.argsort(order)[self._joined[:, t.J_CLUSTER]]
-
-    @property
-    def rows(self) -> Ints:
-        """Row numbers of the tuples."""
-        rows: Ints = self._tuples["pending_i"][t.ROW]
-        return rows
-
-    @property
-    def values(self) -> Floats:
-        """Values of the tuples as the kernels measure them."""
-        values: Floats = self._tuples["pending_f"][: self._domain.shape[1]]
-        return values
 
     @property
     def clusters(self) -> Ints:
@@ -73,16 +67,21 @@ class LaneContent:
     def give(self, lane: SequentialDecider, tuples: Bools, clusters: Bools) -> None:
         """Give a lane these tuples and clusters in place of its own; it keeps its counts."""
         lane.empty_output()
-        state = lane.memory.dump_counts()
-        state |= {name: array[:, tuples] for name, array in self._tuples.items()}
+        state, places = lane.memory.dump_counts(), self._order[tuples]
+        state |= {name: array.take(places, axis=1) for name, array in self._tuples.items()}
         state |= {name: array[clusters] for name, array in self._pools.items()}
-        state["persons"], state["recent"] = self._persons[tuples], self._recent
+        state["persons"], state["recent"] = self._persons[places], self._recent
         joined = self._joined[clusters[self._joined[:, t.J_CLUSTER]]]
         joined[:, t.J_CLUSTER] = (np.cumsum(clusters) - 1)[joined[:, t.J_CLUSTER]]
         state["joined"] = joined
         tally = state["tally"]
         tally[_COMMON] = self._common
-        tally[_LIVE], tally[_POOL_SIZE] = tuples.sum(), clusters.sum()
-        tally[_INCOMPLETE] = np.isnan(self.values[:, tuples]).any(axis=0).sum()
+        tally[_LIVE], tally[_POOL_SIZE] = len(places), clusters.sum()
+        tally[_INCOMPLETE] = np.count_nonzero(self._is_incomplete[tuples])
         state["sums"][t.TYPICAL :] = self._typical
         lane.load(state)
+
+
+def _concatenated(arrays: Sequence[npt.NDArray[Any]], axis: int = 0) -> npt.NDArray[Any]:
+    """The arrays one after another; one alone is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=axis)

@@ -93,23 +93,22 @@ class Lanes:
 
     # ---- deciding
 
-    def take(self, arrivals: t.Arrivals) -> Decided:
+    def take(self, arrivals: t.Arrivals) -> list[Decided]:
         start, count = 0, len(arrivals.rows)
         arrivals = self._assigned(arrivals)
         while start < count:
-            number, before = int(self.lanes[0].tally[t.NUMBER]), self.assignment.version
-            to_check = self._arrivals_to_check(number)
-            end = self._accept(arrivals, start, min(start + to_check, count, start + _SEGMENT))
-            if self.assignment.version == before and len(self.used) > 1:
-                self._arrived += np.bincount(arrivals.lanes[start:end], minlength=len(self.lanes))
-            if self.assignment.version == before and end == start + to_check:
-                self._deal_if_needed()
+            before = self.assignment.version
+            end, arrived, is_check = self._next_segment(arrivals, start)
+            start = self._accept(arrivals, start, end)
+            if self.assignment.version == before:
+                self._arrived = arrived
+                if is_check:
+                    self._deal_if_needed()
             if self.assignment.version != before:
                 arrivals = self._assigned(arrivals)
-            start = end
         return self._decided()
 
-    def pass_time(self, now: int) -> Decided:
+    def pass_time(self, now: int) -> list[Decided]:
         oldest = [lane.oldest_arrival() for lane in self.used]
         if len(self.used) > 1 and any(first is not None and first + self._deadline <= now for first in oldest):
             saved = [_Saved(lane) for lane in self.used]
@@ -124,12 +123,12 @@ class Lanes:
             lane.work_until(now)
         return self._decided()
 
-    def finish(self) -> Decided:
+    def finish(self) -> list[Decided]:
         self._join()
-        return _in_order([*(lane.decided() for lane in self.lanes), self.lanes[0].finish()])
+        return [*self._decided(), *self.lanes[0].finish()]
 
-    def _decided(self) -> Decided:
-        return _in_order([lane.decided() for lane in self.lanes])
+    def _decided(self) -> list[Decided]:
+        return [part for lane in self.lanes for part in lane.decided()]
 
     def _assigned(self, arrivals: t.Arrivals) -> t.Arrivals:
         return arrivals._replace(lanes=self.assignment.lanes_of(arrivals.values, arrivals.rows))
@@ -177,18 +176,38 @@ class Lanes:
 
     # ---- assignment
 
-    def _arrivals_to_check(self, number: int) -> int:
-        """Arrivals from this number on until tuples may be assigned again; sooner where there is one lane."""
-        step = self._round if len(self.used) > 1 else self._soon
-        return step - number % step
+    def _next_segment(self, arrivals: t.Arrivals, start: int) -> tuple[int, Ints, bool]:
+        """How far lanes go from `start` on before tuples may be assigned again.
+
+        Return the end, the arrivals of each lane since the last check, and whether it is checked at the end. Checks
+        that can be foreseen to change nothing are passed over: the fewer segments, the less lanes wait for each other.
+        """
+        end, arrived, number = start, self._arrived.copy(), int(self.lanes[0].tally[t.NUMBER])
+        last = min(len(arrivals.rows), start + _SEGMENT)
+        step = self._round if len(self.used) > 1 else self._soon  # sooner where there is one lane
+        while end < last:
+            to_check = step - number % step
+            part = arrivals.lanes[end : min(end + to_check, last)]
+            if len(self.used) > 1:
+                arrived += np.bincount(part, minlength=len(arrived))
+            end, number = end + len(part), number + len(part)
+            if len(part) == to_check:
+                if self._is_timed or self._is_assigned_badly(arrived, len(self.lanes)):
+                    return end, arrived, True
+                arrived[:] = 0
+        return end, arrived, False
+
+    def _is_assigned_badly(self, arrived: Ints, wanted: int) -> bool:
+        """Whether there should be more or fewer lanes, or one gets too large a part of the arrivals."""
+        return wanted != len(self.used) or bool(arrived.max() * wanted > _MOST_UNEVEN * arrived.sum())
 
     def _deal_if_needed(self) -> None:
-        wanted, arrived = len(self.lanes), self._arrived
+        wanted = len(self.lanes)
         if self._is_timed:
             wanted = max(1, min(wanted, self.pending // (PENDING_OF_A_LANE * self._k)))
-        if wanted != len(self.used) or arrived.max() * wanted > _MOST_UNEVEN * arrived.sum():
+        if self._is_assigned_badly(self._arrived, wanted):
             self._deal(wanted)
-        self._arrived = np.zeros_like(arrived)
+        self._arrived = np.zeros_like(self._arrived)
 
     def _join(self) -> None:
         """Move everything to the first lane."""
@@ -223,13 +242,6 @@ class Lanes:
             lane.load({name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)})
         self.assignment.load(arrays["cuts"])
         self._arrived = arrays["arrived"].copy()
-
-
-def _in_order(parts: Sequence[Decided]) -> Decided:
-    """What all lanes decided: by event, and by lane within an event."""
-    some = [part for part in parts if len(part)] or parts[:1]
-    whole = Decided.joined(some)
-    return whole if len(some) == 1 else whole.in_order(np.argsort(whole.at, kind="stable"))
 
 
 def _let_stop(lane: SequentialDecider, *, may_stop: bool) -> None:

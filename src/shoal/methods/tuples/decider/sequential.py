@@ -78,7 +78,7 @@ class SequentialDecider:
 
     # ---- deciding
 
-    def take(self, arrivals: t.Arrivals) -> Decided:
+    def take(self, arrivals: t.Arrivals) -> list[Decided]:
         self.work(arrivals, 0, len(arrivals.rows))
         return self.decided()
 
@@ -101,21 +101,19 @@ class SequentialDecider:
         if self.tally[t.OUT_ROWS]:
             self.parts.append(Decided.of(self.memory.stream))
 
-    def decided(self) -> Decided:
-        """What was decided since the last call."""
+    def decided(self) -> list[Decided]:
+        """What was decided since the last call, at least one part."""
         self.empty_output()
-        if not self.parts:  # most single records decide nothing
-            return self._nothing
         parts, self.parts = self.parts, []
-        return Decided.joined(parts)
+        return parts or [self._nothing]  # most single records decide nothing
 
-    def finish(self) -> Decided:
+    def finish(self) -> list[Decided]:
         self.tally[t.ENDING] = 1
         decided = self.take(no_arrivals(self.memory.sizes))
         self.tally[t.ENDING] = 0
         return decided
 
-    def pass_time(self, now: int) -> Decided:
+    def pass_time(self, now: int) -> list[Decided]:
         self.work_until(now)
         return self.decided()
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.methods.arrow_input import as_bytes
-from shoal.methods.base import NO_REASON
+from shoal.methods.release import NO_REASON
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.admission import Clock
-from shoal.methods.z.crowd import Levels
+from shoal.methods.z.crowds.crowd import Levels
 from shoal.methods.z.epochs.shared_sets import shared_by
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings

@@ -17,12 +17,12 @@ import numpy as np
 from shoal.kernels.z.crowd import PRIVATE
 from shoal.kernels.z.peaks import move_peaks, note_peaks
 from shoal.methods.text_keys import Bools, Ints
-from shoal.methods.z.columns import CrowdColumn
-from shoal.methods.z.crowd import Levels
+from shoal.methods.z.crowds.columns import CrowdColumn
+from shoal.methods.z.crowds.crowd import Levels
 from shoal.methods.z.reader import Arrivals
-from shoal.models.z.controller import EpochOutcome, ZController
-from shoal.models.z.epoch_needs import QUARTERS, EpochProfile, Lesson, dump_lessons, lesson_of, load_lessons
-from shoal.models.z.target import NOTHING, KTarget
+from shoal.models.z.target.controller import EpochOutcome, ZController
+from shoal.models.z.target.epoch_needs import QUARTERS, EpochProfile, Lesson, dump_lessons, lesson_of, load_lessons
+from shoal.models.z.target.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, set_curve
 
 _SMALLEST: Final = 1024
@@ -84,7 +84,7 @@ class Follower:
     def __init__(self, target: KTarget, *, rotation_ns: int, window_ns: int, keeps_blank: bool) -> None:
         self.target = target
         self._rotation_ns, self._window_ns, self._keeps_blank = rotation_ns, window_ns, keeps_blank
-        self._controller = ZController(target, rotation_ns=rotation_ns)
+        self._controller = ZController(target, rotation_ns=rotation_ns, window_ns=window_ns)
         self._peaks = EpochPeaks()
         self._quarters = np.zeros(QUARTERS, dtype=np.int64)
         self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)

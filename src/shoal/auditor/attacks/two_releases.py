@@ -1,0 +1,73 @@
+"""Intersect two releases of the same people: what each hides in a class, both together may show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from shoal.auditor.attacks.classes import RowEvidence
+from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.sensitive_values import SensitiveColumn, calm, read_column, row_scores, share_right
+from shoal.auditor.reading.numbers import Floats
+
+_TINY: Final = 1e-9
+_CONTROL: Final = "the better of the two releases alone"
+
+
+def attack_two_releases(first: RowEvidence, second: RowEvidence) -> list[Attack]:
+    """Try to learn the sensitive values of people who are in both releases."""
+    several = len(first.members.sensitive) > 1
+    second = replace(second, members=replace(second.members, targets=first.members.targets))
+    found = []
+    for name in first.members.sensitive:
+        attack = Attack(
+            f"two releases{f': {name}' if several else ''}", Question.LINKING,
+            f"The {name} that is likeliest in the rows that fit in both releases is the person's.",
+            "the person's true quasi-identifiers, that the person is in both releases, and the other release",
+        )  # fmt: skip
+        found.append(_intersected(attack, first, second, name))
+    if not found:
+        missing = Attack("two releases", Question.LINKING, "The sensitive value is the person's.", "the other release")
+        found = [missing.not_applicable("the policy names no sensitive column that is released")]
+    return found
+
+
+def _intersected(attack: Attack, first: RowEvidence, second: RowEvidence, name: str) -> Attack:
+    columns = read_column(first, name), read_column(second, name) if name in second.members.sensitive else None
+    if columns[0] is None or columns[1] is None:
+        return attack.not_applicable(f"{name} is not in both releases, or has too many different values")
+    targets = first.members.targets
+    true = columns[0].true[targets]
+    one = row_scores(first, first.members, columns[0], targets)
+    other = _in_order_of(first, second, name, row_scores(second, second.members, columns[1], targets))
+    prior = _prior(columns[0])
+    both = _likelihood(one, prior) + _likelihood(other, prior) - prior
+    alone = max(float(share_right(scores, true).mean()) for scores in (one, other)) if len(true) else 0.0
+    return replace(
+        attack, success=Rate.of(share_right(np.exp(calm(both)), true)), guess=columns[0].prior(true), raw=1.0,
+        control=alone, control_is=_CONTROL,
+    )  # fmt: skip
+
+
+def _in_order_of(first: RowEvidence, second: RowEvidence, name: str, scores: Floats) -> Floats:
+    """Return scores of the second release's values in the order of the first's; the first column is null."""
+    names, others = first.members.sensitive[name][2], second.members.sensitive[name][2]
+    place = {text: at + 1 for at, text in enumerate(others)}
+    padded = np.column_stack([scores, np.zeros(len(scores))])  # the last column: values that only the first has
+    order = np.array([0, *(place.get(text, scores.shape[1]) for text in names)])
+    found: Floats = padded[:, order]
+    return found
+
+
+def _likelihood(scores: Floats, prior: Floats) -> Floats:
+    """Return log likelihoods; where no row fits, nothing is learnt."""
+    total = scores.sum(axis=1, keepdims=True)
+    found: Floats = np.where(total > 0, np.log(scores / np.maximum(total, 1e-300) + _TINY), prior)
+    return found
+
+
+def _prior(column: SensitiveColumn) -> Floats:
+    found: Floats = np.log(column.counts.sum(axis=0) / max(column.counts.sum(), 1) + _TINY)
+    return found

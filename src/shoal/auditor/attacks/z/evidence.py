@@ -1,0 +1,122 @@
+"""A z-anonymous release and its truth, grouped by person and epoch, for those who attack it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.attacks.item_lists import ItemLists
+from shoal.auditor.attacks.settings import Settings
+from shoal.auditor.counting import dense
+from shoal.auditor.evidence import read_evidence
+from shoal.auditor.findings import Notes
+from shoal.auditor.policy import Policy
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.z.aligned import Aligned, align
+from shoal.auditor.z.crowds import check_membership
+from shoal.auditor.z.promise import ZPromise, read_z_promise
+from shoal.auditor.z.trace import read_decisions
+from shoal.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Released rows, or the records of the truth, grouped by person and epoch."""
+
+    epoch: Ints
+    """The epoch of every group, numbered from 0 on both sides alike."""
+    person: Ints
+    """The person of every group; -1 if not known."""
+    group: Ints
+    """The group of every row."""
+    items: tuple[Ints, ...]
+    """The value of every row in every attribute; -1 for none. All attributes are numbered together."""
+    time: Ints
+    lists: ItemLists
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvidence:
+    """Everything that attacks on z-anonymity use."""
+
+    promise: ZPromise
+    aligned: Aligned
+    shown: Side
+    raw: Side
+    link: Ints
+    """The record of every released row that can be read; -1 if not known."""
+    rows: Ints
+    """The released rows that can be read."""
+    settings: Settings
+    random: np.random.Generator
+
+    @property
+    def targets(self) -> Ints:
+        """Groups of released rows whose person is known, in random order."""
+        known = np.flatnonzero(self.shown.person >= 0)
+        return self.random.permutation(known)[: self.settings.targets]
+
+
+def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> StreamEvidence:
+    """Read a z-anonymous release and its truth."""
+    if settings.knows is not None:
+        raise PolicyError("knows: z-anonymity has no quasi-identifiers; attackers know values and times")
+    settings.progress("reading")
+    promise = read_z_promise(policy)
+    evidence = read_evidence(policy, release, truth, trace)
+    aligned = align(promise, evidence.release, evidence.truth)
+    link = None
+    if evidence.trace is not None and {"row", "verdict"} <= set(evidence.trace.columns):
+        link = read_decisions(evidence.trace, aligned, promise, Notes()).link
+    if link is None:
+        link = check_membership(aligned, promise, Notes())
+    rows = np.flatnonzero(aligned.shown_readable & (aligned.shown_person >= 0))
+    known = np.flatnonzero(aligned.usable)
+    epochs = dense(np.concatenate([aligned.shown_time[rows], aligned.time[known]]) // promise.rotation_ns)
+    names = list(aligned.values)
+    width = [
+        max(int(value.truth.max(initial=-1)), int(value.shown.max(initial=-1))) + 1 for value in aligned.values.values()
+    ]
+    offset = np.cumsum([0, *width])
+    shown_items = tuple(_shifted(aligned.values[name].shown[rows], offset[at]) for at, name in enumerate(names))
+    true_items = tuple(_shifted(aligned.values[name].truth[known], offset[at]) for at, name in enumerate(names))
+    person = np.append(aligned.person, -1)[link[rows]]
+    shown = _side(
+        epochs[: len(rows)], aligned.shown_person[rows], person, shown_items, aligned.shown_time[rows], int(offset[-1])
+    )
+    raw = _side(
+        epochs[len(rows) :],
+        aligned.person[known],
+        aligned.person[known],
+        true_items,
+        aligned.time[known],
+        int(offset[-1]),
+    )
+    return StreamEvidence(
+        promise, aligned, shown, raw, link[rows], rows, settings, np.random.default_rng(settings.seed)
+    )
+
+
+def _shifted(code: Ints, by: int) -> Ints:
+    return np.where(code >= 0, code + by, -1)
+
+
+def _side(epoch: Ints, name: Ints, person: Ints, items: tuple[Ints, ...], time: Ints, width: int) -> Side:
+    group = dense(epoch, name) if len(epoch) else np.zeros(0, np.int64)
+    count = int(group.max(initial=-1)) + 1
+    of_group, of_epoch = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    of_epoch[group] = epoch
+    sure = person >= 0
+    of_group[group[sure]] = person[sure]
+    owner = np.concatenate([group[item >= 0] for item in items] or [np.zeros(0, np.int64)])
+    item = np.concatenate([item[item >= 0] for item in items] or [np.zeros(0, np.int64)])
+    # Items of different epochs are different, so that only people of one epoch are compared.
+    lists = ItemLists(owner, of_epoch[owner] * width + item, count, (int(of_epoch.max(initial=-1)) + 1) * width)
+    return Side(of_epoch, of_group, group, items, time, lists)
+
+
+def people_of_epoch(side: Side, groups: Ints) -> Ints:
+    """Return how many people the epoch of each group has."""
+    return np.bincount(side.epoch)[side.epoch[groups]] if len(groups) else groups

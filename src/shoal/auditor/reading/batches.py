@@ -1,0 +1,138 @@
+"""Read columns of a table in batches, so that no more than a batch of its rows is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from shoal.auditor.reading.files import repeating_texts, table_of
+from shoal.auditor.reading.lines import read_jsonl
+from shoal.auditor.reading.paths import Format, file_kind, opened, table_paths, whole_lines
+from shoal.errors import InputError
+
+_ROWS: Final = 1 << 18
+"""Rows of a batch of a Parquet file or of a table in memory."""
+_BLOCK: Final = 16 * 1024 * 1024
+"""Bytes of a batch of a CSV file."""
+Columns = dict[str, Any]
+"""Columns of a batch by name: Arrow arrays or lists, all of the same length."""
+
+
+def read_batches(what: Any, names: tuple[str, ...], *, name: str, expected: Format) -> Iterator[Columns]:
+    """Yield some columns of a path, an Arrow object, a frame or a list of these, batch by batch.
+
+    InputError if a column is missing, or if a row cannot be read: a table without some of its rows proves nothing.
+    """
+    if isinstance(what, list | tuple):
+        for piece in what:
+            yield from read_batches(piece, names, name=name, expected=expected)
+    elif isinstance(what, str | Path):
+        for path in table_paths(what, name):
+            yield from _of_file(path, names, expected)
+    else:
+        table = table_of(what, name)
+        _require(table.column_names, names, name)
+        for batch in table.select(list(names)).to_batches(_ROWS):
+            yield dict(zip(names, batch.columns, strict=True))
+
+
+def _of_file(path: Path, names: tuple[str, ...], expected: Format) -> Iterator[Columns]:
+    kind = file_kind(path, expected)
+    try:
+        if kind == "parquet":
+            yield from _of_parquet(path, names)
+        elif kind == "arrow":
+            yield from _of_arrow(path, names)
+        elif kind == "jsonl":
+            yield from _of_jsonl(path, names)
+        elif kind in {"csv", "tsv"}:
+            yield from _of_csv(path, names, expected.delimiter or ("\t" if kind == "tsv" else ","), expected.header)
+        else:
+            raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
+    except pa.ArrowException:  # its message may quote a row
+        raise InputError(
+            f"{path}: empty, damaged, not in UTF-8, or a row has too few or too many values; write the file again"
+        ) from None
+
+
+def _of_parquet(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
+    with parquet.ParquetFile(path, pre_buffer=False) as plain:
+        _require(plain.schema_arrow.names, names, str(path))
+        texts = [name for name in repeating_texts(plain) if name in names]
+    with parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts) as file:
+        for batch in file.iter_batches(_ROWS, columns=list(names), use_threads=False):
+            yield {name: batch.column(name) for name in names}
+
+
+def _of_arrow(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
+    with opened(path) as stream:
+        is_file = stream.read(6) == b"ARROW1"
+    if is_file:
+        with pa.memory_map(str(path)) as memory:
+            reader = pa.ipc.open_file(memory)
+            _require(reader.schema.names, names, str(path))
+            for at in range(reader.num_record_batches):
+                batch = reader.get_batch(at)
+                yield {name: batch.column(name) for name in names}
+        return
+    with opened(path) as stream:
+        reader = pa.ipc.open_stream(stream)
+        _require(reader.schema.names, names, str(path))
+        for batch in reader:
+            yield {name: batch.column(name) for name in names}
+
+
+def _of_csv(path: Path, names: tuple[str, ...], delimiter: str, header: list[str] | None) -> Iterator[Columns]:
+    """Read columns as text: nothing that is spelt differently becomes equal. Blanks around names do not count."""
+    written = header or _csv_names(path, delimiter)
+    found = [column.strip() for column in written]
+    _require(found, names, str(path))
+    wanted = [written[found.index(name)] for name in names]
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(wanted, pa.large_string()), include_columns=wanted, strings_can_be_null=True,
+        null_values=[""],
+    )  # fmt: skip
+    with opened(path) as stream:
+        options = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=header)
+        for batch in csv.open_csv(stream, options, _csv_form(delimiter, len(written)), convert):
+            yield dict(zip(names, batch.columns, strict=True))
+
+
+def _csv_names(path: Path, delimiter: str) -> list[str]:
+    """Return the names of a header as they are written."""
+    with opened(path) as stream:
+        reader = csv.open_csv(
+            stream, csv.ReadOptions(use_threads=False, block_size=_BLOCK), _csv_form(delimiter),
+            csv.ConvertOptions(include_columns=[]),
+        )  # fmt: skip
+        return list(reader.schema.names)
+
+
+def _csv_form(delimiter: str, columns: int = 0) -> Any:
+    """In a file of one column an empty line is a missing value."""
+    return csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=columns != 1)
+
+
+def _of_jsonl(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
+    seen: set[str] = set()
+    row = 0
+    for block in whole_lines(path):
+        columns, broken = read_jsonl(block, names_once=True)
+        if broken.any():
+            raise InputError(f"{path}, record {row + int(broken.argmax()) + 1}: cannot be read; write the file again")
+        seen.update(columns)
+        row += len(broken)
+        yield {name: columns.get(name, pa.nulls(len(broken))) for name in names}
+    _require(list(seen), names, str(path))
+
+
+def _require(found: list[str], names: tuple[str, ...], where: str) -> None:
+    if len(set(found)) < len(found):
+        raise InputError(f"{where}: two columns have the same name; rename one")
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise InputError(f"{where}: no column {', '.join(missing)}; check the names and the file")

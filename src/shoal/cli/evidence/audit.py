@@ -1,0 +1,158 @@
+"""`shoal audit`: check a release against its input, independently."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import Parameter
+
+from shoal.cli.evidence.table_options import TableOptions
+from shoal.errors import OutputError, PolicyError
+
+if TYPE_CHECKING:
+    from shoal.auditor import AuditReport
+
+NO_TABLE: Final = TableOptions()
+
+
+def audit(  # noqa: PLR0913 - one for each option
+    release: Path,
+    *,
+    policy: Path | None = None,
+    truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, json_list=False, negative="")] = None,
+    trace: Path | None = None,
+    max_memory: str | None = None,
+    sign: Path | None = None,
+    verify: Path | None = None,
+    key: Path | None = None,
+    out: Annotated[Path | None, Parameter(alias="-o")] = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    table: TableOptions = NO_TABLE,
+) -> int:
+    """Check a release with code that shares nothing with the publisher.
+
+    Exit code 0 when no promise is broken, 1 when one is, 2 when the policy is wrong. Without the input or the trace
+    fewer checks are possible; the report says which.
+
+    Examples:
+
+        shoal audit released.parquet --truth visits.csv --trace trace.parquet --policy policy.toml
+
+        shoal audit released/ --policy policy.toml --json
+
+        shoal audit released.csv --truth visits.csv --policy policy.toml --sign auditor.pem -o attestation.json
+
+        shoal audit released.csv --policy policy.toml --verify attestation.json --key auditor.pub
+
+        shoal audit table.csv --quasi age sex zip --sensitive illness --k 5 --l 2
+
+    Parameters
+    ----------
+    release
+        The released file, or a folder of part files.
+    policy
+        The policy it was released under; for a plain table of any tool give --quasi instead.
+    truth
+        The private input, all of it, in the order it was read: files, folders, or globs (visits-*.csv).
+    trace
+        The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
+    max_memory
+        How much memory the audit may use ("8 GB"); by default half of the machine's.
+    sign
+        A file with an Ed25519 private key (PEM): sign the verdict and the digests of release, policy, input and trace.
+    verify
+        An attestation: check its signature and that it is about these files; nothing is audited. Exit code 1 if not.
+    key
+        With --verify: the auditor's public key (PEM).
+    out
+        With --sign: the file of the attestation; by default RELEASE.attestation.json.
+    as_json
+        Print the report as JSON.
+    """
+    import orjson
+
+    from shoal.auditor import audit as judge
+
+    promised = _promise(policy, table, is_signed=sign is not None or verify is not None)
+    if verify is not None:
+        assert policy is not None
+        return _verify(verify, release, policy, one_or_all(truth), trace, key)
+    signer = None if sign is None or policy is None else _Signer(sign, release, policy, one_or_all(truth), trace, out)
+    report = judge(
+        release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=promised, max_memory=max_memory
+    )
+    text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
+    print(text, file=sys.stdout)
+    if signer is not None:
+        signer.write(report)
+    return 0 if report.ok else 1
+
+
+def _promise(policy: Path | None, table: TableOptions, *, is_signed: bool) -> Path | dict[str, Any]:
+    """Return the policy, or what the options for a plain table say."""
+    promised = table.policy()
+    if policy is not None and promised is not None:
+        raise PolicyError(
+            "--policy and options for a plain table (--quasi, --k, …) exclude each other; put them in [table]"
+        )
+    if is_signed and policy is None:
+        raise PolicyError("--policy: an attestation names the policy; write the promise of a plain table under [table]")
+    if policy is None and promised is None:
+        raise PolicyError("--policy: give the policy, or for a plain table of any tool --quasi COLUMN …")
+    return policy if policy is not None else promised or {}
+
+
+class _Signer:
+    """Takes the digests of the files before the audit, and writes the attestation after it."""
+
+    def __init__(
+        self, key: Path, release: Path, policy: Path, truth: Any, trace: Path | None, out: Path | None
+    ) -> None:
+        from shoal.auditor.attestation import Inputs
+
+        self._key, self._inputs = key, Inputs(release, policy, truth, trace)
+        self._place = out or Path(str(release).rstrip("/") + ".attestation.json")
+        self._before = self._inputs.digests()
+
+    def write(self, report: AuditReport) -> None:
+        from shoal.auditor.attestation import make_statement, sign
+
+        text = sign(make_statement(report, self._inputs, self._before), self._key)
+        try:
+            self._place.write_text(text, encoding="utf-8")
+        except OSError as error:
+            reason = f"cannot be written ({error.strerror}); choose another file with --out"
+            raise OutputError(f"{self._place}: {reason}") from None
+        print(f"shoal: attestation written to {self._place}", file=sys.stderr)
+
+
+def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: Path | None, key: Path | None) -> int:
+    from shoal.auditor.attestation import Inputs, verify
+
+    statement, problems = verify(attestation, Inputs(release, policy, truth, trace), key)
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print(
+            f"attested: {statement['method']}, nothing broken, {statement['warnings']} warnings, "
+            f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"
+        )
+    return 1 if problems else 0
+
+
+def one_or_all(paths: list[Path] | None) -> Any:
+    """Return one path as it is, several as a list."""
+    return paths[0] if paths and len(paths) == 1 else paths or None
+
+
+def read_private_trace(path: Path | None) -> Any:
+    """Open a sealed trace; the auditor reads any other itself."""
+    from shoal.cli.output.render import warn_of_key
+    from shoal.encode.sealed import is_sealed_trace, read_trace
+
+    if path is None or not path.is_file() or not is_sealed_trace(path):
+        return path
+    warn_of_key()
+    return read_trace(path)

@@ -1,0 +1,229 @@
+"""z-anonymity on Spark, identical to one machine: rows are admitted once, in order; then values are judged in shards.
+
+1. One task sees times and people in the order of arrival: it moves the time of the stream and refuses late rows.
+2. Rows go to shards by (column, value): whether a value is published depends on the people behind this value alone.
+3. Each shard judges its rows by the time of the whole stream.
+4. Ranges of the output put the decisions of all shards in order; rows with several columns are joined by their number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from shoal.methods.release import DEAD, IS_DEAD, RELEASED, SUPPRESSED, VERDICTS
+from shoal.methods.z.reader import reasons_of
+from shoal.spark.blocks import ABOUT, HEAD, ROWS_OF_A_BLOCK, one_row, packed, unpacked
+from shoal.spark.columns import BLOCK, PART, SHARD, cast, wire_schema
+from shoal.spark.decisions import Outcome, WriteTrace
+from shoal.spark.files import PartWriter
+from shoal.spark.frames import mapped
+from shoal.spark.recipe import Recipe
+from shoal.spark.rows import NumberedRows
+from shoal.spark.state import ShardStates
+from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
+from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
+from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FOUND: Final = pa.schema(
+    [(RANGE, pa.int32()), ("counts", pa.string()), ("notes", pa.string()), ("dead", pa.binary()),
+     ("trace", pa.binary())]
+)  # fmt: skip
+_SUMMED: Final = ("live_pairs", "state_bytes")
+
+
+def decide_z(rows: NumberedRows, recipe: Recipe, *, shards: int) -> ZDecisions:
+    """Decide all rows of a finite stream."""
+    return _decided(rows, recipe, shards=shards, states=None, state=None)[0]
+
+
+def continue_z(
+    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates, state: bytes | None
+) -> tuple[ZDecisions, bytes]:
+    """Decide the next rows of a stream; `state` is that of admission after the rows before. Return the next one, too.
+
+    Shards keep their states when the decisions are published, and note where.
+    """
+    return _decided(rows, recipe, shards=shards, states=states, state=state)
+
+
+def _decided(
+    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates | None, state: bytes | None
+) -> tuple[ZDecisions, bytes]:
+    from pyspark.sql import functions as f
+
+    method: Any = recipe.make()
+    method.bind(rows.types)
+    context, is_end = rows.blocks.sparkSession.sparkContext, states is None
+    ranges = Ranges.of(rows.first, rows.count, context.defaultParallelism)
+    needed = [PART, BLOCK, HEAD, *([ABOUT] if rows.opening.person else [])]
+    heads = rows.blocks.select(*needed).repartition(1).sortWithinPartitions(PART, BLOCK)
+    admit = AdmitRows(recipe, rows.opening, ranges, is_end, state)
+    admitted = mapped(heads, admit, ADMITTED).persist()
+    found = read_admission(states_only(admitted).toArrow(), is_end=is_end)
+    admission = context.broadcast(found)
+    split = SplitRows(recipe, rows.opening, shards, admission, None if is_end else rows.first)
+    by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(shards, f.col(SHARD))
+    judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states)
+    judged = mapped(by_shard.sortWithinPartitions(SHARD, PART, BLOCK), judge, PIECES)
+    pieces = decisions_only(admitted).union(judged)
+    decisions = ZDecisions(
+        pieces.repartitionById(ranges.ranges, f.col(RANGE)), method.output_schema,
+        MergeRanges(method.output_schema, tuple(column.name for column in method.settings.attributes)),
+        ZTrace.of(method), reasons_of(method.settings), admitted, admission,
+    )  # fmt: skip
+    return decisions, found.state
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRanges:
+    """Puts the decisions of a range in order."""
+
+    published: pa.Schema
+    attributes: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Merged:
+        return merged(batches, self.published, self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class ZDecisions:
+    """Decisions about every event of a stream, in pieces: one partition for each range of the output."""
+
+    pieces: DataFrame
+    published: pa.Schema
+    merge: MergeRanges
+    trace: ZTrace
+    reasons: tuple[str, ...]
+    admitted: DataFrame
+    admission: Any
+    """Broadcast; like `admitted`, it is needed until everything is published."""
+
+    def shown(self, *, suppressed: bool) -> DataFrame:
+        """What may be published, in the order of the decisions."""
+        return mapped(self.pieces.persist(), ShowRanges(self.merge), wire_schema(self.published))
+
+    def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
+        """Write what may be published, and the trace; return what was decided. Frees what executors store."""
+        work = WriteRanges(self.merge, writer, self.reasons, None if write_trace is None else self.trace)
+        found = mapped(self.pieces, work, _FOUND).persist()
+        outcomes = found.drop("trace").toArrow().sort_by(RANGE)
+        if 0 not in outcomes[RANGE].to_pylist():
+            writer.write(0, [])
+        counts: Counter[str] = Counter({RELEASED: 0, SUPPRESSED: 0, DEAD: 0})
+        for one in outcomes["counts"].to_pylist():
+            counts.update(orjson.loads(one))
+        dead = [unpacked(value) for value in outcomes["dead"] if value.is_valid]
+        notes = [orjson.loads(note) for many in outcomes["notes"].to_pylist() for note in orjson.loads(many)]
+        if write_trace is not None:
+            chunks = found.select(RANGE, "trace").repartition(1).sortWithinPartitions(RANGE)
+            write_trace(chunks, UnpackTrace(self.trace))
+        for frame in (found, self.admitted):
+            frame.unpersist()
+        self.admission.destroy()
+        return Outcome(
+            dict(counts), pa.Table.from_batches(dead) if dead else None, metrics={}, notes=notes,
+            **{name: sum(note[name] for note in notes) for name in _SUMMED},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRanges:
+    """Turns the pieces of a range into the rows that may be published."""
+
+    merge: MergeRanges
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = self.merge(batches).rows
+        for start in range(0, rows.num_rows, ROWS_OF_A_BLOCK):
+            part = rows.slice(start, ROWS_OF_A_BLOCK)
+            yield cast(part, wire_schema(part.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRanges:
+    """Writes what a range publishes to a part file; returns counts, refused records and the trace."""
+
+    merge: MergeRanges
+    writer: PartWriter
+    reasons: tuple[str, ...]
+    trace: ZTrace | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pieces = [batch for batch in batches if batch.num_rows]
+        if not pieces:
+            return
+        part, found = int(pieces[0].column(RANGE)[0].as_py()), self.merge(pieces)
+        self.writer.write(part, [found.rows])
+        verdicts, reasons = found.trace["verdict"], found.trace["reason"]
+        counts = {verdict: int(np.count_nonzero(verdicts == place)) for place, verdict in enumerate(VERDICTS)}
+        is_dead = verdicts == IS_DEAD
+        names = np.array(self.reasons, dtype=object)[reasons[is_dead].astype(np.int64)]
+        for name in set(names.tolist()):
+            counts[name] = int(np.count_nonzero(names == name))
+        dead = pa.record_batch({"row": found.trace["row"][is_dead], "reason": pa.array(names, pa.string())})
+        yield one_row(_FOUND, {
+            RANGE: part, "counts": orjson.dumps(counts).decode(), "notes": orjson.dumps(found.notes).decode(),
+            "dead": packed(dead) if len(names) else None,
+            "trace": None if self.trace is None else packed(self.trace.batch(found, self.reasons)),
+        })  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ZTrace:
+    """Turns decisions about events into the trace that one machine would write."""
+
+    schema: pa.Schema
+    thresholds: tuple[int, ...]
+    """The z of every attribute."""
+
+    @classmethod
+    def of(cls, method: Any) -> ZTrace:
+        """The trace of a method."""
+        kinds = (pa.int64(), pa.string(), pa.string(), pa.int64(), pa.int64())
+        names = method.trace_schema.names
+        fixed = list(zip(names, kinds, strict=False))
+        return cls(
+            pa.schema([*fixed, *((name, pa.int64()) for name in names[len(kinds) :])]),
+            tuple(column.z for column in method.settings.attributes),
+        )
+
+    def batch(self, found: Merged, reasons: tuple[str, ...]) -> pa.RecordBatch:
+        """The trace of a range."""
+        trace, count = found.trace, len(found.trace["row"])
+        no_reason = trace["reason"] < 0
+        columns = [
+            pa.array(trace["row"]),
+            pa.array(VERDICTS).take(pa.array(trace["verdict"])),
+            pa.array(reasons, pa.string()).take(pa.array(trace["reason"], mask=no_reason)),
+            pa.nulls(count, pa.int64()),
+            pa.array(trace.get("delay", np.zeros(count, dtype=np.int64))),
+            *(pa.repeat(pa.scalar(z, pa.int64()), count) for z in self.thresholds),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackTrace:
+    """The trace of all ranges, in order."""
+
+    trace: ZTrace
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the trace."""
+        return self.trace.schema
+
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The trace, batch by batch."""
+        for batch in batches:
+            yield from (unpacked(value) for value in batch.column("trace"))

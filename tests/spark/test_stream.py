@@ -1,0 +1,139 @@
+"""Streaming DataFrames: every micro-batch is published once, as one machine publishes it, through crashes."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import shoal.spark
+from shoal import LeastLoss, ZAnonymity
+from shoal.crypto.keys import as_secret
+from shoal.encode.sealed import read_sealed_trace
+from shoal.errors import OutputError, PolicyError
+from shoal.schema import Numeric, Schema
+from shoal.spark.recipe import Recipe
+from shoal.spark.state import Commit, ShardStates, StateFolder
+from shoal.spark.stream import MicroBatches, check_stream
+from tests.docs.pages import blocks
+from tests.spark.scene import KEY, Stage, events
+
+FILES = 3
+
+
+def method(**more: Any) -> ZAnonymity:
+    return ZAnonymity(z=3, window="10min", person="id", time="ts", attribute="site", lateness="40s", **more)
+
+
+def published(folder: Path) -> list[list[dict[str, Any]]]:
+    """What was published, by micro-batch."""
+    return [
+        [row for part in sorted(batch.glob("part-*")) for row in pq.read_table(part).to_pylist()]
+        for batch in sorted(folder.glob("batch=*"))
+    ]
+
+
+class Crash(Exception):
+    """A driver that stops here."""
+
+
+def test_micro_batches_are_published_once_through_crashes(
+    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write(events(2000), files=FILES, kind="parquet")
+    files = sorted((stage.folder / "in").iterdir())
+    here, expected, traced = method(key=KEY), [], []
+    for number, path in enumerate(files):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        release = here.push_batch(pq.read_table(path))
+        expected.append(release.rows.to_pylist())
+        traced.append(release.trace.to_pylist())
+    crashes = {0: "before the commit", 1: "after the commit"}
+    write, show = StateFolder.write, MicroBatches._show
+
+    def crashing_write(self: StateFolder, commit: Commit) -> None:
+        if crashes.get(commit.batch) == "before the commit":
+            del crashes[commit.batch]
+            raise Crash
+        write(self, commit)
+
+    def crashing_show(self: MicroBatches, commit: Commit) -> None:
+        if crashes.get(commit.batch) == "after the commit":
+            del crashes[commit.batch]
+            raise Crash
+        show(self, commit)
+
+    monkeypatch.setattr(StateFolder, "write", crashing_write)
+    monkeypatch.setattr(MicroBatches, "_show", crashing_show)
+    schema = session.read.parquet(str(stage.folder / "in")).schema
+    stream = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(stage.folder / "in"))
+    out, places = stage.folder / "out", {name: stage.folder / name for name in ("state", "trace", "dead_letters")}
+    for must_crash in (True, True, False):
+        writer = shoal.spark.anonymize(stream, method(), out=out, shards=3, **places)
+        query = writer.trigger(availableNow=True).start()
+        with pytest.raises(Exception, match="Crash") if must_crash else nullcontext():
+            query.awaitTermination()
+    rows = published(out)
+    assert rows == expected
+    traces = sorted(places["trace"].iterdir())
+    assert [read_sealed_trace(path, as_secret(KEY)).to_pylist() for path in traces] == traced
+    assert not list(out.glob(".attempt-*"))
+    assert sum(map(len, rows)) > 100
+    letters = sum(len(path.read_text().splitlines()) for path in places["dead_letters"].iterdir())
+    assert letters == sum(row["verdict"] == "dead" for batch in traced for row in batch)
+
+
+def test_a_shard_is_rebuilt_from_a_snapshot_and_logs_and_snapshots_stay_rare(tmp_path: Path) -> None:
+    class Counter:
+        """Remembers what it was given."""
+
+        def __init__(self, state: bytes = b"") -> None:
+            self.seen = state
+
+        def dump(self) -> bytes:
+            return self.seen
+
+    def replay(shard: Counter, log: bytes) -> None:
+        shard.seen += log
+
+    chains: dict[str, list[str]] = {}
+    previous, kinds = None, []
+    for batch in range(12):
+        states = ShardStates(tmp_path, f"a{batch}", previous, chains)
+        if batch % 3 == 0:  # another worker: nothing is in memory
+            states = ShardStates(tmp_path, f"a{batch}", previous if previous is None else "other", chains)
+        shard = states.open(0, Counter, replay)
+        assert shard.seen == bytes(range(batch)), batch
+        shard.seen += bytes([batch])
+        chain = states.keep(0, shard, lambda batch=batch: bytes([batch]))
+        chains, previous = {"0": chain}, f"a{batch}"
+        kinds.append(chain[-1].rpartition(".")[2])
+    assert [batch for batch, kind in enumerate(kinds) if kind == "snapshot"] == [0, 2, 6]  # of 1, 3 and 7 bytes
+    commits = StateFolder(tmp_path)
+    commits.write(Commit(11, "a11", 12, chains, {}))
+    assert {path.name for path in tmp_path.glob("shard-*")} == set(chains["0"])
+    assert commits.last_before(12) == commits.read(11)
+    assert commits.last_before(11) is None
+
+
+def test_what_a_stream_needs_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
+    with pytest.raises(OutputError, match="needs out and state"):
+        check_stream(Recipe.of(method()), "out", None)
+    with pytest.raises(PolicyError, match="least-loss decides a streaming DataFrame on one machine only"):
+        check_stream(Recipe.of(LeastLoss(Schema(person="id", quasi=[Numeric("age", low=0, high=9)]))), "out", "state")
+
+
+def test_the_call_of_the_page_has_only_known_options() -> None:
+    _, script = (block for block in blocks("python") if block.page == "docs/howto/spark.md")
+    calls = [node for node in ast.walk(ast.parse(script.text)) if isinstance(node, ast.Call)]
+    (call,) = (one for one in calls if ast.unparse(one.func) == "shoal.spark.anonymize")
+    known = inspect.signature(shoal.spark.anonymize).parameters
+    assert {str(word.arg) for word in call.keywords} <= set(known)
+    assert {"out", "state"} <= {str(word.arg) for word in call.keywords}

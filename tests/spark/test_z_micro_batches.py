@@ -1,0 +1,94 @@
+"""Micro-batches of events without Spark: shards continue from memory, from snapshots and from logs, with one result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from shoal import ZAnonymity
+from shoal.methods.z.reader import reasons_of
+from shoal.spark.blocks import OpenBlocks, block_of
+from shoal.spark.recipe import Recipe
+from shoal.spark.state import ShardStates
+from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
+from shoal.spark.z.decide import ZTrace
+from shoal.spark.z.judge import JudgeShards, SplitRows
+from shoal.spark.z.pieces import NOTE, PIECES, Ranges, merged
+from tests.spark.scene import KEY, events
+
+pytestmark = pytest.mark.compiled
+ROWS, STEP = 1500, 250
+ONE = {"attribute": "site"}
+TWO = {"attribute": {"site": {"on_private": "blank"}, "app": {"z": 4}}}
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+
+
+class Stream:
+    """What the driver and the executors do with micro-batches."""
+
+    def __init__(self, method: ZAnonymity, shards: int, folder: Path) -> None:
+        self._method, self._shards, self._folder = method, shards, folder
+        self._recipe = Recipe.of(method)
+        self._admission: bytes | None = None
+        self._chains: dict[str, list[str]] = {}
+        self._previous: str | None = None
+        self.logs = 0
+
+    def decided(self, rows: pa.RecordBatch, first: int, *, attempt: str, in_memory: bool, counts: bool = True) -> Any:
+        """Decide a micro-batch; `in_memory`: by workers that know the shards; `counts`: it is committed."""
+        head, types = admission_columns(self._method.settings), pa.schema(
+            [rows.schema.field(name) for name in self._method.columns]
+        )  # fmt: skip
+        opening, ranges = OpenBlocks(types, head, {(0, 0): first}), Ranges(first, rows.num_rows, 1)
+        blocks = [block_of(0, 0, rows.select(self._method.columns), head)]
+        admit = AdmitRows(self._recipe, opening, ranges, is_end=False, state=self._admission)
+        admitted = pa.Table.from_batches(list(admit(blocks)), ADMITTED)
+        found = read_admission(admitted, is_end=False)
+        admission = SimpleNamespace(value=found)
+        split = SplitRows(self._recipe, opening, self._shards, admission, first)
+        assigned = pa.Table.from_batches(list(split(blocks))).sort_by([("_shoal_shard", "ascending")])
+        previous = self._previous if in_memory or self._previous is None else "another worker's"
+        states = ShardStates(self._folder, attempt, previous, self._chains)
+        judge = JudgeShards(self._recipe, types, admission, first + rows.num_rows, ranges, states)
+        pieces = pa.Table.from_batches(list(judge(assigned.to_batches())))
+        refused = admitted.filter(admitted["_shoal_state"].is_null()).select(PIECES.names)
+        notes = [orjson.loads(note) for note in pieces[NOTE].drop_null().to_pylist()]
+        assert sorted(note["shard"] for note in notes) == list(range(self._shards))
+        if counts:
+            self._admission, self._previous = found.state, attempt
+            self._chains = {str(note["shard"]): note["chain"] for note in notes}
+            self.logs += sum(len(chain) > 1 for chain in self._chains.values())
+        attributes = [column.name for column in self._method.settings.attributes]
+        return merged(pa.concat_tables([refused, pieces]).to_batches(), self._method.output_schema, attributes)
+
+
+@pytest.mark.parametrize(("attributes", "lateness"), [(ONE, "0s"), (ONE, "40s"), (TWO, "40s")])
+@pytest.mark.parametrize("shards", [1, 3, 16])
+def test_micro_batches_publish_what_one_machine_does(
+    tmp_path: Path, shards: int, lateness: str, attributes: dict[str, Any]
+) -> None:
+    rows = pa.Table.from_pylist(events(ROWS)).combine_chunks().to_batches()[0]
+    made = {"z": 3, "window": "10min", "person": "id", "time": "ts", "lateness": lateness, **attributes}
+    here, there = ZAnonymity(**made), ZAnonymity(**made)
+    there.bind(rows.schema)
+    stream, trace = Stream(there, shards, tmp_path), ZTrace.of(there)
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        part = rows.slice(first, STEP)
+        expected = here.push_batch(part)
+        if number == 3:  # an attempt that is never committed
+            stream.decided(part, first, attempt=f"{number}-lost", in_memory=True, counts=False)
+        found = stream.decided(part, first, attempt=str(number), in_memory=number % 2 == 1)
+        assert found.rows.to_pylist() == expected.rows.to_pylist(), number
+        assert trace.batch(found, reasons_of(there.settings)).to_pylist() == expected.trace.to_pylist(), number
+    assert stream.logs > 0

@@ -1,0 +1,97 @@
+"""Shards of values without Spark: what executors do, in one process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from shoal import ZAnonymity
+from shoal.methods.z.admission import Clock
+from shoal.methods.z.reader import reasons_of
+from shoal.spark.blocks import OpenBlocks, block_of
+from shoal.spark.recipe import Recipe
+from shoal.spark.z.admit import AdmitRows, admission_columns, clock_between, read_admission
+from shoal.spark.z.decide import ZTrace
+from shoal.spark.z.judge import JudgeShards, SplitRows
+from shoal.spark.z.pieces import RANGE, Merged, Ranges, merged
+from tests.spark.scene import KEY, events
+
+pytestmark = pytest.mark.compiled
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+
+
+def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
+    clock = Clock(np.array([0, 4, 9]), np.array([10, 20, 30]), (9,))
+    assert clock_between(clock, 2, 4).newest.tolist() == [10]
+    assert clock_between(clock, 4, 10).newest.tolist() == [20, 30]
+    assert clock_between(clock, 5, 20).numbers.tolist() == [5, 9]
+    assert clock_between(clock, 0, 9).restarts == ()
+    assert clock_between(clock, 5, 20).restarts == (9,)
+
+
+def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> list[Merged]:
+    """What admission and all shards decide about rows in blocks of `step`, in three ranges of the output."""
+    recipe, settings = Recipe.of(method), method.settings
+    head = admission_columns(settings)
+    starts = {(0, number): start for number, start in enumerate(range(0, rows.num_rows, step))}
+    opening = OpenBlocks(pa.schema([rows.schema.field(name) for name in method.columns]), head, starts)
+    blocks = [
+        block_of(0, number, rows.select(method.columns).slice(start, step), head)
+        for (_, number), start in starts.items()
+    ]
+    ranges = Ranges(0, rows.num_rows, 3)
+    admitted = pa.Table.from_batches(list(AdmitRows(recipe, opening, ranges)(blocks)))
+    states = admitted.filter(admitted["_shoal_state"].is_valid())
+    admission = SimpleNamespace(value=read_admission(states))
+    split = pa.Table.from_batches(list(SplitRows(recipe, opening, shards, admission)(blocks)))
+    judge = JudgeShards(recipe, opening.types, admission, rows.num_rows, ranges)
+    pieces = pa.Table.from_batches(list(judge(split.sort_by([("_shoal_shard", "ascending")]).to_batches())))
+    names = [name for name in admitted.column_names if name != "_shoal_state"]
+    refused = admitted.filter(admitted["_shoal_state"].is_null()).select(names)
+    pieces = pa.concat_tables([refused, pieces])
+    attributes = [column.name for column in settings.attributes]
+    return [
+        merged(
+            pieces.filter(pa.array(np.asarray(pieces[RANGE]) == number)).to_batches(), method.output_schema, attributes
+        )
+        for number in range(3)
+    ]
+
+
+ONE = {"attribute": "site"}
+TWO = {"attribute": {"site": {"on_private": "blank"}, "app": {"z": 4}}}
+
+
+@pytest.mark.parametrize(("attributes", "lateness"), [(ONE, "0s"), (ONE, "40s"), (TWO, "0s"), (TWO, "40s")])
+@pytest.mark.parametrize("shards", [1, 3, 16])
+def test_shards_of_values_publish_what_one_machine_does(shards: int, lateness: str, attributes: dict[str, Any]) -> None:
+    rows = pa.Table.from_pylist(events(1500)).combine_chunks().to_batches()[0]
+    method = ZAnonymity(z=3, window="10min", person="id", time="ts", lateness=lateness, **attributes)
+    pushed, flushed = method.push_batch(rows), method.flush()
+    found = judged(method, rows, shards, step=400)
+    published = [row for part in found for row in part.rows.to_pylist()]
+    assert published == [*pushed.rows.to_pylist(), *flushed.rows.to_pylist()]
+    trace = ZTrace.of(method)
+    written = [row for part in found for row in trace.batch(part, reasons_of(method.settings)).to_pylist()]
+    assert written == [*pushed.trace.to_pylist(), *flushed.trace.to_pylist()]
+    assert all(part.notes for part in found[:1])
+
+
+def test_ranges_are_even_and_what_is_decided_at_the_end_is_in_the_last() -> None:
+    ranges = Ranges.of(100, 40_000, 4)
+    places = ranges(np.array([100, 10_099, 10_100, 40_099, np.iinfo(np.int64).max]))
+    assert ranges.ranges == 4
+    assert places.tolist() == [0, 0, 1, 3, 3]
+    assert Ranges.of(0, 50, 8).ranges == 1
+    assert Ranges.of(0, 5_000_001, 2).ranges == 6
