@@ -11,7 +11,7 @@ from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
 from shoal.spark.session import limit_batches, readable_errors
-from shoal.spark.stream import MicroBatches, check_stream, stream_writer
+from shoal.spark.streams.micro_batches import MicroBatches, check_stream, stream_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -26,7 +26,7 @@ from shoal.spark.files import PartWriter
 from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.state import ShardStates
+from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
 from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
 from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged

@@ -22,7 +22,7 @@ from shoal.methods.z.shards import NO_SHARD
 from shoal.spark.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
 from shoal.spark.columns import BLOCK, PART, ROW, SHARD
 from shoal.spark.recipe import Recipe
-from shoal.spark.state import ShardStates
+from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import clock_between
 from shoal.spark.z.pieces import Pieces, Ranges
 

@@ -19,8 +19,8 @@ from shoal.encode.sealed import read_sealed_trace
 from shoal.errors import OutputError, PolicyError
 from shoal.schema import Numeric, Schema
 from shoal.spark.recipe import Recipe
-from shoal.spark.state import Commit, ShardStates, StateFolder
-from shoal.spark.stream import MicroBatches, check_stream
+from shoal.spark.streams.micro_batches import MicroBatches, check_stream
+from shoal.spark.streams.state import Commit, ShardStates, StateFolder
 from tests.docs.pages import blocks
 from tests.spark.scene import KEY, Stage, events
 

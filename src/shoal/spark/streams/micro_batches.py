@@ -27,7 +27,7 @@ from shoal.spark.files import PartWriter
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows, number_rows
 from shoal.spark.shared_paths import require_shared
-from shoal.spark.state import Commit, ShardStates, StateFolder
+from shoal.spark.streams.state import Commit, ShardStates, StateFolder
 from shoal.spark.z.admit import admission_columns
 from shoal.spark.z.decide import continue_z
 

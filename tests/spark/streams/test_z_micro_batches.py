@@ -14,7 +14,7 @@ from shoal import ZAnonymity
 from shoal.methods.z.reader import reasons_of
 from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
-from shoal.spark.state import ShardStates
+from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
