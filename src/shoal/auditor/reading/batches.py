@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from shoal.auditor.reading.files import repeating_texts, table_of
-from shoal.auditor.reading.lines import read_jsonl
+from shoal.auditor.reading.lines import ABSENT, read_jsonl
 from shoal.auditor.reading.paths import Format, file_kind, opened, table_paths, whole_lines
 from shoal.errors import InputError
 
@@ -84,6 +85,8 @@ def _of_arrow(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
         _require(reader.schema.names, names, str(path))
         for batch in reader:
             yield {name: batch.column(name) for name in names}
+        if stream.read(1):
+            raise InputError(f"{path}: something follows the end of the Arrow stream; write one stream to a file")
 
 
 def _of_csv(path: Path, names: tuple[str, ...], delimiter: str, header: list[str] | None) -> Iterator[Columns]:
@@ -92,14 +95,50 @@ def _of_csv(path: Path, names: tuple[str, ...], delimiter: str, header: list[str
     found = [column.strip() for column in written]
     _require(found, names, str(path))
     wanted = [written[found.index(name)] for name in names]
+    # A reader may tell "" and nothing apart, as databases do.
     convert = csv.ConvertOptions(
         column_types=dict.fromkeys(wanted, pa.large_string()), include_columns=wanted, strings_can_be_null=True,
-        null_values=[""],
+        null_values=[""], quoted_strings_can_be_null=False,
     )  # fmt: skip
     with opened(path) as stream:
         options = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=header)
-        for batch in csv.open_csv(stream, options, _csv_form(delimiter, len(written)), convert):
-            yield dict(zip(names, batch.columns, strict=True))
+        marked = _WithLastRow(stream, delimiter, len(written))
+        before: Columns | None = None
+        for batch in csv.open_csv(pa.PythonFile(marked, "r"), options, _csv_form(delimiter, len(written)), convert):
+            if not batch.num_rows:
+                continue
+            if before is not None:
+                yield before
+            before = dict(zip(names, batch.columns, strict=True))
+        if before is None or any(column[-1].as_py() != marked.mark for column in before.values()):
+            raise InputError(f"{path}: a quote is not closed, rows after it cannot be told; write the file again")
+        yield {name: column[:-1] for name, column in before.items()}
+
+
+class _WithLastRow:
+    """A CSV file, and behind it a row that no file has: if it is not read as a row, the file ends in an open quote."""
+
+    def __init__(self, stream: Any, delimiter: str, columns: int) -> None:
+        self.mark = f"end {secrets.token_hex(16)}"
+        self.closed = False
+        self._stream, self._row = stream, delimiter.join([self.mark] * columns).encode() + b"\n"
+        self._last, self._is_over = b"\n", False
+
+    def read(self, size: int) -> bytes:
+        found = bytes(self._stream.read(size))
+        if found:
+            self._last = found[-1:]
+            return found
+        if self._is_over:
+            return b""
+        self._is_over = True
+        return (b"" if self._last in b"\r\n" else b"\n") + self._row
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def _csv_names(path: Path, delimiter: str) -> list[str]:
@@ -121,12 +160,12 @@ def _of_jsonl(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
     seen: set[str] = set()
     row = 0
     for block in whole_lines(path):
-        columns, broken = read_jsonl(block, names_once=True)
+        columns, broken = read_jsonl(block, names_once=True, absent=ABSENT)
         if broken.any():
             raise InputError(f"{path}, record {row + int(broken.argmax()) + 1}: cannot be read; write the file again")
         seen.update(columns)
         row += len(broken)
-        yield {name: columns.get(name, pa.nulls(len(broken))) for name in names}
+        yield {name: columns.get(name, [ABSENT] * len(broken)) for name in names}
     _require(list(seen), names, str(path))
 
 

@@ -215,16 +215,27 @@ def split_fields(record: str, delimiter: str) -> list[str] | None:
         position = end + 1
 
 
-def read_jsonl(data: bytes, *, names_once: bool = False) -> Part:
+class _Absent:
+    """The value of a name that a JSON object does not have, where it differs from null."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT: Final = _Absent()
+
+
+def read_jsonl(data: bytes, *, names_once: bool = False, absent: Any = None) -> Part:
     """Read JSON lines; a line that is not a JSON object is an unreadable record.
 
     With ``names_once`` so is one with a repeated name: other readers may use the value that this one ignores.
+    ``absent`` is the value of names that an object does not have.
     """
     lines = [line for line in data.removeprefix(_BOM).split(b"\n") if line.strip(b" \t\r")]
     hook = once if names_once else None
     rows = [_object(line, hook) for line in lines]
     names = dict.fromkeys(name for row in rows if row for name in row)
-    columns = {name: [row.get(name) if row else None for row in rows] for name in names}
+    columns = {name: [None if row is None else row.get(name, absent) for row in rows] for name in names}
     return columns, np.fromiter((row is None for row in rows), np.bool_, len(rows))
 
 

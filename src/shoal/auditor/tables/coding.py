@@ -1,60 +1,113 @@
 """Turn the columns of a table into numbers, batch by batch: equal values have equal numbers, other values others.
 
-What a reader of the table can tell apart is not equal: 5 and "5", 1 and 1.0, NaN and a missing value.
+Quasi-identifiers that a reader of the table can tell apart are not equal: 5 and "5", 1 and 1.0, NaN and a missing
+value. People and sensitive values are compared the other way round: what may be the same counts once, because two
+spellings of one person or one illness hide nobody.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.lines import ABSENT
 from shoal.auditor.reading.memory import current
+from shoal.auditor.tuples.diversity.sensitive import meaning
 from shoal.errors import InputError
 
 _BYTES_PER_VALUE: Final = 200
 """Memory for a different value: its text and its place in the dictionary."""
 _Key = str | tuple[str, str] | None
 """A text; of another type the name of the type and the value as text; None for a missing value."""
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+", re.ASCII)
+
+
+def exact_key(value: Any) -> _Key:
+    """Return equal keys only for values that no reader can tell apart."""
+    return value if value is None or isinstance(value, str) else (type(value).__name__, repr(value))
+
+
+def person_key(value: Any) -> _Key:
+    """Return equal keys for all ways to write a person: 7, 7.0 and " 7"; None for nobody."""
+    text = _text(value)
+    if text is None:
+        return None
+    text = unicodedata.normalize("NFC", text.strip())
+    whole = _WHOLE.fullmatch(text)
+    return (whole.group(1) if whole else text) or None
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as text; None for a missing one."""
+    if value is None or isinstance(value, str):
+        return value
+    if value is ABSENT or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return str(value) if isinstance(value, int | Decimal) else repr(value)
 
 
 class Codes:
     """The numbers of a column's values, in order of first appearance; a missing value is a value of its own."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, key: Callable[[Any], _Key] = exact_key) -> None:
         self.name = name
+        self._key = key
         self._numbers: dict[_Key, int] = {}
+        self.texts: list[str | None] = []
+        """The values by number, as text."""
 
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @property
-    def texts(self) -> list[str | None]:
-        """The values by number, as text."""
-        return [key[1] if isinstance(key, tuple) else key for key in self._numbers]
-
     def of(self, text: str | None) -> int:
         """Return the number of a text; -1 if no row has it."""
         return self._numbers.get(text, -1)
+
+    def meanings(self) -> npt.NDArray[np.int32]:
+        """Return, for every number, the number of the first value that means the same."""
+        first: dict[str | None, int] = {}
+        return np.array(
+            [first.setdefault(None if text is None else meaning(text), at) for at, text in enumerate(self.texts)],
+            np.int32,
+        )
 
     def encode(self, column: Any) -> Ints:
         """Number the values of a batch."""
         values, places = self._different(column)
         before = len(self._numbers)
         known = np.empty(len(values) + 1, np.int64)
-        numbers = self._numbers
-        for place, key in enumerate(values):
-            known[place] = numbers.setdefault(key, len(numbers))
+        for place, value in enumerate(values):
+            known[place] = self._number(value)
         if (places < 0).any():
-            known[-1] = numbers.setdefault(None, len(numbers))
-        current().take(f"column {self.name}", (len(numbers) - before) * _BYTES_PER_VALUE)
+            known[-1] = self._number(None)
+        current().take(f"column {self.name}", (len(self._numbers) - before) * _BYTES_PER_VALUE)
         found: Ints = known[places]
         return found
 
-    def _different(self, column: Any) -> tuple[list[_Key], Ints]:
+    def _number(self, value: Any) -> int:
+        key = self._key(value)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers)
+            self.texts.append(_text(value))
+        return number
+
+    def _different(self, column: Any) -> tuple[list[Any], Ints]:
         """Return the different values of a batch, and where each row's value is among them; -1 if it is missing."""
         if isinstance(column, list):
             return _of_objects(column)
@@ -66,17 +119,22 @@ class Codes:
             values = coded.dictionary.to_pylist()
         except UnicodeDecodeError:
             raise InputError(f"column {self.name}: has texts that are not UTF-8; write the file again") from None
-        return [_key(value) for value in values], pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        return values, pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
 
 
-def _key(value: Any) -> _Key:
-    return value if value is None or isinstance(value, str) else (type(value).__name__, repr(value))
-
-
-def _of_objects(values: list[Any]) -> tuple[list[_Key], Ints]:
+def _of_objects(values: list[Any]) -> tuple[list[Any], Ints]:
     places: dict[_Key, int] = {}
-    found = [-1 if value is None else places.setdefault(_key(value), len(places)) for value in values]
-    return list(places), np.array(found, np.int64)
+    different: list[Any] = []
+    found = np.full(len(values), -1, np.int64)
+    for at, value in enumerate(values):
+        if value is None:
+            continue
+        key = exact_key(value)
+        if key not in places:
+            places[key] = len(different)
+            different.append(value)
+        found[at] = places[key]
+    return different, found
 
 
 def _coded(column: Any) -> Any:

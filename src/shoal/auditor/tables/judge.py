@@ -18,7 +18,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.classes import MOST, TooManyValues, class_sizes, packed, runs
 from shoal.auditor.tables.coded_rows import CodedRows, Matrix
-from shoal.auditor.tables.coding import Codes
+from shoal.auditor.tables.coding import Codes, exact_key, person_key
 from shoal.auditor.tables.promise import TablePromise, read_promise
 from shoal.auditor.tables.sensitive import SensitiveColumn
 
@@ -54,7 +54,9 @@ class _Sizes:
 class _Judge:
     def __init__(self, promise: TablePromise, notes: Notes, stack: ExitStack) -> None:
         self.promise, self.notes = promise, notes
-        self._codes = {name: Codes(name) for name in promise.columns}
+        self._codes = {
+            name: Codes(name, person_key if name == promise.person else exact_key) for name in promise.columns
+        }
         self._quasi = [self._codes[name] for name in promise.quasi]
         self._sensitive = [
             SensitiveColumn(self._codes[name], place, promise)

@@ -6,6 +6,7 @@ import math
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
@@ -42,6 +43,8 @@ class SensitiveColumn:
         self._overall = np.zeros(0, np.int64)
         self._rank: Ints | None = None
         self._distance_used: str | None = None
+        self._same: npt.NDArray[np.int32] | None = None
+        """For every value the number of the first one that means the same; None if all differ."""
         self._worst: dict[str, float] = {}
         self._broken: dict[str, int] = {}
 
@@ -54,8 +57,17 @@ class SensitiveColumn:
         """Measure the classes of a part, which are given by the key of every row."""
         if not len(rows):
             return
-        counted = count_values(key, size, rows[:, self._place], len(self._overall))
-        promise, sizes = self._promise, counted.rows
+        if self._distance_used is None:
+            self._order_values()
+        width, promise = len(self._overall), self._promise
+        finest = count_values(key, size, rows[:, self._place], width)
+        sizes = finest.rows
+        away = self._distance(finest)
+        self._most("t", away, _above(away, promise.t), sizes)
+        gain = largest_gain(finest, self._overall)
+        self._most("beta", gain, _above(gain, promise.beta), sizes)
+        # Values that are told apart are further from the table; values that mean the same are less diverse.
+        counted = finest if self._same is None else count_values(key, size, self._same[rows[:, self._place]], width)
         values = np.diff(np.append(counted.starts, len(counted.count)))
         self._least("l", values, None if promise.l is None else values < promise.l, sizes)
         even = entropy_l(counted)
@@ -64,12 +76,8 @@ class SensitiveColumn:
             c, least = promise.recursive_l
             ratio = recursive_c(counted, least)
             self._most("recursive_c", ratio, ratio > c * (1 - _ROUNDING), sizes)  # it must be smaller than c
-        away = self._distance(counted)
-        self._most("t", away, _above(away, promise.t), sizes)
         share = largest_share(counted)
         self._most("alpha", share, _above(share, promise.alpha), sizes)
-        gain = largest_gain(counted, self._overall)
-        self._most("beta", gain, _above(gain, promise.beta), sizes)
 
     def report(self, notes: Notes) -> None:
         """Add the worst class's figures and what is broken."""
@@ -86,14 +94,14 @@ class SensitiveColumn:
             notes.violation(code, f"Column {name}: rows are in classes {sentence}.", count=self._broken.get(measure, 0))
 
     def _distance(self, counted: Counted) -> Any:
-        if self._rank is None and self._distance_used is None:
-            self._order_values()
         if self._rank is not None:
             return ordered_distance(counted, self._overall, self._rank)
         return equal_distance(counted, self._overall)
 
     def _order_values(self) -> None:
-        """Rank the values if all of them are numbers; others have no order."""
+        """Rank the values if all of them are numbers, others have no order; and find those that mean the same."""
+        same = self._codes.meanings()
+        self._same = same if (same != np.arange(len(same))).any() else None
         wanted = self._promise.t_distance
         texts = [text if seen else "0" for text, seen in zip(self._codes.texts, self._overall, strict=True)]
         numbers = _numbers(texts)

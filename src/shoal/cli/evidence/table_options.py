@@ -34,12 +34,18 @@ class TableOptions:
     """Promised: different sensitive values in every class."""
     entropy_l: float | None = None
     """Promised: e to the entropy of the sensitive values of every class."""
+    recursive_l: tuple[float, int] | None = None
+    """Promised: c and l; the most frequent value is rarer than c times all values from number l on, by frequency."""
     t: float | None = None
     """Promised: largest distance of a class's sensitive values from the table's."""
+    t_distance: str | None = None
+    """How t is measured: ordered (between ranks of numbers) or equal; by default ordered if all are numbers."""
     alpha: float | None = None
     """Promised: largest share of one sensitive value in a class."""
     beta: float | None = None
     """Promised: largest relative gain of a sensitive value in a class."""
+    presence: tuple[float, float] | None = None
+    """Promised, with --population: least and largest share of a class of the population that is in the table."""
 
     def policy(self) -> dict[str, Any] | None:
         """Return what the options say as a policy; None if none was given."""
