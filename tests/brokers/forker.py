@@ -24,6 +24,8 @@ from shoal.cli.app import main
 
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
+MOST_SECONDS = 600
+"""A run that takes longer hangs: it ends, and its test fails."""
 Job = dict[str, Any]
 
 
@@ -104,7 +106,8 @@ def _start(job: Job, prepare: Callable[[Job, Steps], None]) -> dict[str, Any]:
     """Fork and run; answers when the child has ended or stopped, or at once if it is left alone."""
     child = os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", 0))  # an alarm without a handler ends a process at once
+        # An alarm without a handler ends a process at once.
+        signal.setitimer(signal.ITIMER_REAL, job.get("seconds", MOST_SECONDS))
         steps = Steps(job)
         prepare(job, steps)
         code = run(job)

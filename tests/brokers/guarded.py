@@ -16,11 +16,12 @@ import nats
 import redis
 from paho.mqtt import client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
-from rstream import Consumer, ConsumerOffsetSpecification, OffsetType, Producer, amqp_decoder
+from rstream import Producer
 
 from tests.brokers.certificates import Certificates
 from tests.brokers.kafka_server import Kafka
 from tests.brokers.servers import Mosquitto, Nats, RabbitMq, Redis, Server, free_port
+from tests.brokers.systems import rabbit_content
 
 USER, SECRET = "shoal", "correct-horse-battery"
 
@@ -275,25 +276,7 @@ class GuardedRabbitMq(Guarded, RabbitMq):
         asyncio.run(work())
 
     def content(self, name: str) -> list[bytes]:
-        async def work() -> list[bytes]:
-            found: list[bytes] = []
-            news = asyncio.Event()
-
-            def accept(message: Any, context: Any) -> None:
-                found.append(bytes(message.body))
-                news.set()
-
-            async with Consumer(**self._login) as consumer:
-                first = ConsumerOffsetSpecification(OffsetType.FIRST, None)
-                await consumer.subscribe(name, accept, decoder=amqp_decoder, offset_specification=first)
-                while True:
-                    news.clear()
-                    try:
-                        await asyncio.wait_for(news.wait(), 1.0)
-                    except TimeoutError:
-                        return found
-
-        return asyncio.run(work())
+        return [value for _, value in asyncio.run(rabbit_content(self._login, name))]
 
 
 class GuardedMosquitto(Guarded, Mosquitto):

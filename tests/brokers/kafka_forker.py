@@ -18,8 +18,9 @@ _CALLS = ("init_transactions", "begin_transaction", "send_offsets_to_transaction
 
 
 def prepare(job: Job, steps: Steps) -> None:
-    """Small fetches allow many checkpoints; the disk may be full at a step."""
+    """Small fetches and batches allow many checkpoints; the disk may be full at a step."""
     KafkaReader.__init__.__kwdefaults__["fetch"] = job["fetch"]  # type: ignore[index]
+    live.PartitionMerge.take.__defaults__ = (job["fetch"],)
     live._PENDING_ROWS = job.get("pending", live._PENDING_ROWS)
 
     class Producer(topics.Producer):  # type: ignore[misc, name-defined]

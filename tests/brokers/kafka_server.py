@@ -24,8 +24,11 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependency></dependencies>
 </project>
 """
+_LONG_SECONDS = 300
 _CLUSTER = "c2hvYWwtdGVzdC1rYWZrYQ"
 Pair = tuple[bytes | None, bytes | None]
+SESSION_SECONDS = 4
+"""How long it may be silent before it is left out of the list of brokers."""
 _JAVA = ("-Xms64m", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -74,7 +77,7 @@ class Kafka(Server):
             "transaction.state.log.num.partitions": 1,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
             "group.initial.rebalance.delay.ms": 0,
-            "broker.session.timeout.ms": 2000,
+            "broker.session.timeout.ms": SESSION_SECONDS * 1000,
             "broker.heartbeat.interval.ms": 500,
             "controller.quorum.election.timeout.ms": 500,
             "num.network.threads": 2,
@@ -129,12 +132,12 @@ class Kafka(Server):
     def make_topic(self, name: str, partitions: int = 1, **config: str) -> None:
         """Create a topic."""
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-        admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
+        admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(_LONG_SECONDS)
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Let a topic have this many partitions."""
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-        admin.create_partitions([NewPartitions(name, partitions)])[name].result(30)
+        admin.create_partitions([NewPartitions(name, partitions)])[name].result(_LONG_SECONDS)
 
     def produce(self, topic: str, partitions: list[list[Any]]) -> None:
         """Write values, or dictionaries with the arguments of a message, to each partition."""
@@ -145,7 +148,7 @@ class Kafka(Server):
                 message = value if isinstance(value, dict) else {"value": value}
                 producer.produce(topic, partition=partition, **message)
                 producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(_LONG_SECONDS) == 0
 
     def content(self, topic: str, *, isolation: str = "read_committed") -> list[list[Pair]]:
         """Key and value of every message that a consumer sees, by partition."""
@@ -155,7 +158,7 @@ class Kafka(Server):
                 "enable.partition.eof": True, "enable.auto.commit": False, "auto.offset.reset": "earliest",
             }
         )  # fmt: skip
-        count = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+        count = len(consumer.list_topics(topic, timeout=_LONG_SECONDS).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, number, 0) for number in range(count)])
         found: list[list[Pair]] = [[] for _ in range(count)]
         left = set(range(count))
@@ -197,6 +200,9 @@ def _libraries() -> Path:
             options = ("-DincludeScope=runtime", "-DoutputDirectory=libs")
             command = ["mvn", "-B", "-q", "dependency:copy-dependencies", *options]
             subprocess.run(command, cwd=temporary, check=True, capture_output=True)
-            if not folder.exists():  # another worker may have been faster
+            try:
                 Path(temporary, "libs").rename(folder)
+            except OSError:  # another worker was faster
+                if not folder.exists():
+                    raise
     return folder

@@ -47,7 +47,7 @@ class Proxy:
     def wait_until_held(self) -> None:
         """Wait until something is held back."""
         with self._news:
-            assert self._news.wait_for(lambda: self._held > 0, 60), "nothing was sent"
+            assert self._news.wait_for(lambda: self._held > 0, 300), "nothing was sent"
 
     def resume(self) -> None:
         """Let everything pass that was held back, on connections that are still there."""

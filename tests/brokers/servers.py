@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -13,13 +14,15 @@ import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from glob import glob
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import ClassVar, Self
 
-START_SECONDS = 120
+START_SECONDS = 300
+_PORTS = 15_000, 32_000
 _PAUSE = Event()  # never set: waits between two attempts to connect
 
 
@@ -228,7 +231,14 @@ class RabbitMq(Server):
 
 
 def free_port() -> int:
-    """A port of the loopback address that is not in use now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """A port of the loopback address that is not in use now.
+
+    It is none that the system gives to outgoing connections: one of them could take it while its server is restarted,
+    even the connection of a client that tries to reach that server.
+    """
+    while True:
+        port = random.SystemRandom().randrange(*_PORTS)
+        with socket.socket() as one, suppress(OSError):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            one.bind(("127.0.0.1", port))
+            return port

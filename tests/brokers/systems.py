@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import nats
@@ -113,7 +114,7 @@ class NatsStreams:
             subscription = await js.subscribe(stream, stream=stream, ordered_consumer=True)
             while len(found) < left:
                 try:
-                    message = await subscription.next_msg(5)
+                    message = await subscription.next_msg(300)
                 except NatsTimeout:
                     break
                 found.append((message.metadata.sequence.stream, message.data))
@@ -144,6 +145,30 @@ class NatsStreams:
         self._call(work)
 
 
+async def rabbit_content(login: dict[str, Any], stream: str) -> list[tuple[Any, bytes]]:
+    """Everything in a stream of RabbitMQ; its end is where a server that answers sends nothing more."""
+    found: list[tuple[Any, bytes]] = []
+    news = asyncio.Event()
+    clock = asyncio.get_running_loop().time
+
+    def accept(message: Any, context: Any) -> None:
+        found.append((context.offset, bytes(message.body)))
+        news.set()
+
+    async with Consumer(**login) as consumer:
+        first = ConsumerOffsetSpecification(OffsetType.FIRST, None)
+        await consumer.subscribe(stream, accept, decoder=amqp_decoder, offset_specification=first)
+        while True:
+            news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), SILENT_SECONDS)
+                continue
+            asked = clock()
+            await consumer.stream_exists(stream)
+            if clock() - asked < SILENT_SECONDS / 2 and not news.is_set():
+                return found
+
+
 class RabbitStreams:
     """Streams of RabbitMQ."""
 
@@ -171,25 +196,7 @@ class RabbitStreams:
         asyncio.run(work())
 
     def content(self, stream: str) -> list[tuple[Any, bytes]]:
-        async def work() -> list[tuple[Any, bytes]]:
-            found: list[tuple[Any, bytes]] = []
-            news = asyncio.Event()
-
-            def accept(message: Any, context: Any) -> None:
-                found.append((context.offset, bytes(message.body)))
-                news.set()
-
-            async with Consumer(**self._login) as consumer:
-                first = ConsumerOffsetSpecification(OffsetType.FIRST, None)
-                await consumer.subscribe(stream, accept, decoder=amqp_decoder, offset_specification=first)
-                while True:
-                    news.clear()
-                    try:
-                        await asyncio.wait_for(news.wait(), SILENT_SECONDS)
-                    except TimeoutError:
-                        return found
-
-        return asyncio.run(work())
+        return asyncio.run(rabbit_content(self._login, stream))
 
     def _connection(self) -> RabbitConnection:
         return RabbitConnection([Address("127.0.0.1", self.server.port)], {}, RunError)

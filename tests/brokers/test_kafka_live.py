@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from tests.brokers.forker import KILLED, Forker
 from tests.brokers.kafka_scene import POLICY, Scene
 from tests.brokers.kafka_server import Kafka
 
-LONG_WAIT = 60
+LONG_WAIT = 300
+_PAUSE = Event()  # never set
 
 
 class LiveScene(Scene):
@@ -47,6 +49,7 @@ class LiveScene(Scene):
             if is_there(found):
                 return found
             assert time.monotonic() < given_up, self.errors
+            _PAUSE.wait(0.2)
 
 
 @pytest.fixture

@@ -141,6 +141,11 @@ def test_a_reader_notices_new_partitions(kafka: Kafka, monkeypatch: pytest.Monke
     reader.open([None], Needs())
     assert list(reader.fetch([0], 0.4)) == []
     kafka.add_partitions("growing", 2)
+
+    def read() -> None:
+        for _ in range(300):  # brokers take a moment to know it
+            reader.fetch([0], 0.4)
+
     with pytest.raises(InputError, match="topic growing has new partitions"):
-        reader.fetch([0], 0.4)
+        read()
     reader.close()

@@ -72,7 +72,7 @@ def produce(kafka: Kafka, topic: str, found: list[dict[str, Any]]) -> None:
         place = {"key": site.encode()} if site is not None else {"partition": number % PARTITIONS}
         producer.produce(topic, **message, **place)
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def _site(value: bytes | None) -> str | None:

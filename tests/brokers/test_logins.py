@@ -39,7 +39,7 @@ SYSTEMS: list[type[Guarded]] = [
 START = 1_750_000_000
 WRONG = "tr0ub4dor-and-3"
 VALUES = [json.dumps({"ts": START + at, "user": f"u{at % 3}", "site": "s"}).encode() for at in range(12)]
-GIVE_UP = 'give_up = "10s"'
+GIVE_UP = 'give_up = "90s"'
 TYPES = '[source.types]\nts = "int64"\nuser = "string"\nsite = "string"'
 
 

@@ -119,7 +119,7 @@ def test_killed_again_and_again(broker: Mosquitto, stream_forker: Forker, tmp_pa
     assert set(ends) <= {KILLED, ALARMED}, (tmp_path / "stderr.txt").read_text()
     child = stream_forker.ask(**job, is_left_alone=True)["child"]
     wanted = set(range(MESSAGES))
-    for _ in range(60):
+    for _ in range(300):
         found = numbers(rows.collect())
         if {json.loads(value)["id"] for value in found.values()} >= wanted:
             break

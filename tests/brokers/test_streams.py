@@ -81,7 +81,7 @@ def test_patience_ends(stage: Stage) -> None:
     scene = stage.scene()
     policy = scene.folder / "policy.toml"
     text = policy.read_text()
-    policy.write_text(text.replace("kind =", 'give_up = "1s"\nkind ='))
+    policy.write_text(text.replace("kind =", 'give_up = "4s"\nkind ='))
     polls = [at for at, step in enumerate(stage.steps, 1) if step == "before LiveSource.poll"]
     answer = scene.run(stop_at=polls[3])
     stage.system.server.kill()

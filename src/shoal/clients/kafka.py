@@ -60,6 +60,19 @@ _PASSING: Final = frozenset(
         "CONCURRENT_TRANSACTIONS",
     }
 )
+_REFUSED: Final = frozenset(
+    {
+        "MSG_SIZE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "INVALID_RECORD",
+        "INVALID_MSG",
+        "POLICY_VIOLATION",
+        "TOPIC_EXCEPTION",
+        "UNSUPPORTED_VERSION",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        "INVALID_TRANSACTION_TIMEOUT",
+    }
+)
 _VALUE: Final = re.compile(r'value "[^"]*"')
 _T = TypeVar("_T")
 _SILENT: Final = logging.getLogger("shoal.kafka")
@@ -116,6 +129,12 @@ def is_denied(error: KafkaException | KafkaError) -> bool:
     """Whether trying again is pointless: brokers refuse us, or the client cannot be used any more."""
     found = as_error(error)
     return bool(found.fatal() or found.name() in _DENIED or _is_unverified(found))
+
+
+def is_refused(error: KafkaException | KafkaError) -> bool:
+    """Whether writing the same messages again, with a new client, is pointless: brokers refuse us, or them."""
+    found = as_error(error)
+    return bool(found.name() in _DENIED | _REFUSED or _is_unverified(found))
 
 
 def is_passing(error: KafkaException | KafkaError) -> bool:

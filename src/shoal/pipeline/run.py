@@ -10,6 +10,9 @@ Time that passes without a record (:class:`~shoal.sources.base.Idle`) changes de
 second time. So it is written to a checkpoint *before* it is passed to the method, and a resumed run repeats it first.
 The same holds for decisions of the source (:class:`~shoal.sources.base.Mark`).
 
+A sink may give up a transaction (:class:`~shoal.sinks.base.Aborted`). The run then closes its source and its sinks and
+resumes from the checkpoint that counts, like a new process (:mod:`shoal.pipeline.live.going_back`).
+
 A live run ends only when it is asked to (:mod:`shoal.pipeline.stopping`): it commits, and pending records
 stay pending.
 """
@@ -44,13 +47,15 @@ from shoal.pipeline.checks.record_checks import RecordChecks
 from shoal.pipeline.dead_letters import LetterWriter
 from shoal.pipeline.key_changes import require_keys_to_come, require_same_keys
 from shoal.pipeline.learning import learn
+from shoal.pipeline.live.going_back import GoingBack
 from shoal.pipeline.outputs import Outputs, dead_trace, detach_files
 from shoal.pipeline.stopping import Stop
 from shoal.pipeline.summary import RunReport
 from shoal.pipeline.upgrade import SECTIONS, section_marks
-from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
+from shoal.pipeline.warmup import CompileTimer, WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_anonymizer, make_source
 from shoal.policy import Policy
+from shoal.sinks.base import Aborted
 from shoal.sources.base import Decoded, End, Idle, Mark, Source
 
 _ADVANCE_EVERY_NS: Final = 1_000_000_000
@@ -85,15 +90,14 @@ class StreamRun:
     ) -> None:
         self.policy, self.observer = policy, observer
         self._given_source, self._stop, self._takes_over = source, stop or Stop(), take_over
-        self._advanced_to: int | None = None
-        self._has_news = False
         self._folder: CheckpointFolder | None = None
         self._warnings = list(policy.warnings)
         self._checks = RecordChecks(policy)
+        self._going_back = GoingBack(policy, self._stop, observer.warn)
 
     def execute(self) -> RunSummary:
         """Run to the end."""
-        self.source = self._given_source or make_source(self.policy)
+        self.source = self._make_source()
         self._warn(*self._checks.before_run(self.source))
         with ExitStack() as stack:
             self._warn(key_warning())
@@ -104,14 +108,30 @@ class StreamRun:
             secret = self._folder.secret if self._folder else as_secret(None)
             if self._folder is not None and self.policy.worker is not None:
                 require_same_keys(self._folder.path.parent, secret)
+            compiling = stack.enter_context(timed_compiling())
+            while True:
+                try:
+                    return self._attempt(secret, compiling)
+                except Aborted as error:
+                    self._going_back.after(error, self._folder)
+                    self.source = self._make_source()
+
+    def _attempt(self, secret: Secret, compiling: CompileTimer) -> RunSummary:
+        """Run from the beginning, or from the checkpoint that counts."""
+        self._advanced_to: int | None = None
+        self._has_news = False
+        with ExitStack() as stack:
             self.method = self._make_method(secret)
             stack.callback(self.source.close)
             self.outputs = self._make_outputs(resumable=self._folder is not None)
             stack.callback(self.outputs.close)
             # Everything is set up: from here on time is spent on rows, and on compiling, which is measured.
-            clock = WorkClock(stack.enter_context(timed_compiling()))
+            clock = WorkClock(compiling)
             self.timer = CommitTimer(self.policy.checkpoint.every if self.policy.checkpoint else None)
             return self._execute(clock)
+
+    def _make_source(self) -> Source:
+        return self._given_source or make_source(self.policy)
 
     def _make_method(self, secret: Secret) -> StreamMethod:
         return make_anonymizer(self.policy, secret)
@@ -152,6 +172,8 @@ class StreamRun:
 
     def _warn(self, *sentences: str | None) -> None:
         for sentence in filter(None, sentences):
+            if sentence in self._warnings:  # an attempt before this one has met it
+                continue
             self._warnings.append(sentence)
             self.observer.warn(sentence)
 
@@ -312,6 +334,7 @@ class StreamRun:
 
     def _show(self, checkpoint: str) -> None:
         self.outputs.publish(checkpoint)
+        self._going_back.succeed()
         self.source.keep(self.progress.position or {})
 
 

@@ -12,6 +12,7 @@ Files, and message systems without transactions, derive from :class:`PlainSink`:
 Sinks of messages number them and skip those that the system holds already (:mod:`shoal.sinks.numbered`). A sink with
 transactions (Kafka) **decides** which checkpoint counts: `publish` commits the transaction together with the
 checkpoint's name, and `published` reads the name back. Whatever else lies in the checkpoint folder does not count.
+Its calls may raise :class:`Aborted`: the run then closes everything and goes back to the checkpoint that counts.
 """
 
 from __future__ import annotations
@@ -20,8 +21,17 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from shoal.errors import OutputError
+
 Receipt = dict[str, Any]
 """What was committed, as values that fit in JSON, such as lengths and digests of files."""
+
+
+class Aborted(OutputError):
+    """A transaction was given up, for a reason that may pass: the run can write it again after the last checkpoint.
+
+    Whether readers see the transaction is known only to the system. Another process has not taken over.
+    """
 
 
 class Sink(Protocol):

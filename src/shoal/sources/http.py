@@ -5,19 +5,20 @@ The web server is not part of this: :mod:`shoal.serve` has it and calls `accept`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from shoal.clients.trouble import Unreachable
 from shoal.errors import InputError
-from shoal.sources.logged.logged import LOG, LoggedMessages
+from shoal.sources.logged.logged import LoggedMessages
+from shoal.sources.logged.reader import LoggedReader
 from shoal.sources.reader import Fetched, Id, Needs
 
 EVENTS: Final = "/events"
 _TOPIC: Final = ""
 
 
-class HttpReader:
+class HttpReader(LoggedReader):
     """Accepts records in the threads of a web server, and hands them to the run.
 
     Parameters
@@ -35,7 +36,8 @@ class HttpReader:
     def __init__(
         self, logged: LoggedMessages, *, name: str, most_waiting: int = 100_000, max_log_bytes: int = 2**30
     ) -> None:
-        self._logged, self.name = logged, name
+        super().__init__(logged)
+        self.name = name
         self._most_waiting, self._max_log_bytes = most_waiting, max_log_bytes
         self._has_failed = False
         self.is_served = False
@@ -64,34 +66,10 @@ class HttpReader:
 
     # ---- called by the run
 
-    def connect(self) -> Sequence[str]:
-        return (LOG,)
-
     def open(self, after: Sequence[Id | None], needs: Needs) -> Sequence[Id]:
         return [self._logged.open(after[0])]
 
     def fetch(self, logs: Collection[int], seconds: float) -> Iterable[Fetched]:
         if not self.is_served:
             raise InputError(f"{self.name}: needs a web server; start it with shoal run or shoal serve")
-        return self._logged.fetch(seconds) if logs else []
-
-    def is_read(self, log: int) -> bool:
-        return self._logged.is_read
-
-    def has_ended(self, log: int) -> bool:
-        return False
-
-    def keep(self, after: Sequence[Id]) -> None:
-        self._logged.keep(after[0])
-
-    def leave(self, after: Mapping[str, Id]) -> None:
-        """Nothing to do: a run over HTTP has no end to continue behind."""
-
-    def lag(self) -> int | None:
-        return self._logged.lag()
-
-    def place(self, log: int, at: Id) -> dict[str, Any]:
-        return {"log": at}
-
-    def close(self) -> None:
-        self._logged.close()
+        return super().fetch(logs, seconds)

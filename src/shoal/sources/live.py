@@ -65,12 +65,9 @@ class LiveSource:
         self._reader, self._open_decoder, self._pace = reader, open_decoder, pace
         self._find_misplaced = find_misplaced or (lambda log, decoded: {})
         self._patience = Patience(pace.give_up_seconds)
-        self._background: Background[list[Fetched]] = Background(reader.name)
-        self._undecoded: deque[Fetched] = deque()
-        self._places = _Places()
+        self._background: Background[list[Fetched]] | None = None
         self._logs: list[str] = []
         self._after: list[Id] = []
-        self._is_open = False
         self._rows = 0
         self._time_passed = 0.0
 
@@ -102,6 +99,9 @@ class LiveSource:
 
     def open(self, columns: tuple[str, ...], position: Position | None) -> None:
         found = position or {}
+        self._background = Background(self.name)
+        self._undecoded: deque[Fetched] = deque()
+        self._places = _Places()
         self._decoder: MessageDecoder = self._open_decoder(columns, found.get("types"))
         self._logs = list(persist(self._reader.connect, self._patience, self._failure))
         known = found.get("logs", {})
@@ -203,6 +203,7 @@ class LiveSource:
 
     def _fetch(self, logs: Collection[int]) -> list[Fetched] | None:
         """Messages; None if the system does not answer."""
+        assert self._background is not None
         try:
             fetched = self._background.call(lambda: list(self._reader.fetch(logs, POLL_SECONDS)), 2 * POLL_SECONDS)
         except Unreachable as trouble:
@@ -291,7 +292,9 @@ class LiveSource:
         return self._reader.place(*found) if found else {}
 
     def close(self) -> None:
-        self._background.close()
+        """Close; it can be opened again."""
+        if self._background is not None:
+            self._background.close()
         self._reader.close()
 
 

@@ -8,7 +8,7 @@ lost arrives again. Such a repeat can be told from a new message only by an id i
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -17,15 +17,16 @@ from shoal.clients.mqtt import MqttConnection
 from shoal.clients.patience import Patience
 from shoal.clients.trouble import Unreachable
 from shoal.errors import RunError
-from shoal.sources.logged.logged import LOG, LoggedMessages
-from shoal.sources.reader import Fetched, Id, Needs
+from shoal.sources.logged.logged import LoggedMessages
+from shoal.sources.logged.reader import LoggedReader
+from shoal.sources.reader import Id, Needs
 
 _BATCH: Final = 1_000
 _STEP_SECONDS: Final = 0.1
 
 
-class MqttReader:
-    """Receives messages in a thread of its own and reads them from the log. The place of a message is its number there.
+class MqttReader(LoggedReader):
+    """Receives messages in a thread of its own and reads them from the log.
 
     Parameters
     ----------
@@ -45,13 +46,11 @@ class MqttReader:
         max_log_bytes: int = 2**30,
     ) -> None:
         self._connection, self.name, self.topics = connection, name, tuple(topics)
-        self._logged, self._max_log_bytes = logged, max_log_bytes
+        super().__init__(logged)
+        self._max_log_bytes = max_log_bytes
         self._arrived: list[Any] = []
         self._is_closing = threading.Event()
         self._receiver: threading.Thread | None = None
-
-    def connect(self) -> Sequence[str]:
-        return (LOG,)
 
     def open(self, after: Sequence[Id | None], needs: Needs) -> Sequence[Id]:
         start = self._logged.open(after[0])
@@ -102,33 +101,9 @@ class MqttReader:
             self._connection.client.ack(one.mid, one.qos)
         self._arrived.clear()
 
-    # ---- from the log to the run
-
-    def fetch(self, logs: Collection[int], seconds: float) -> Iterable[Fetched]:
-        return self._logged.fetch(seconds) if logs else []
-
-    def is_read(self, log: int) -> bool:
-        return self._logged.is_read
-
-    def has_ended(self, log: int) -> bool:
-        return False
-
-    def keep(self, after: Sequence[Id]) -> None:
-        self._logged.keep(after[0])
-
-    def leave(self, after: Mapping[str, Id]) -> None:
-        """Nothing to do: only Kafka has a place to note it."""
-
-    def lag(self) -> int | None:
-        """Messages in the log; what the broker still holds is unknown."""
-        return self._logged.lag()
-
-    def place(self, log: int, at: Id) -> dict[str, Any]:
-        return {"log": at}
-
     def close(self) -> None:
         self._is_closing.set()
         if self._receiver is not None:
             self._receiver.join(5)
         self._connection.close()
-        self._logged.close()
+        super().close()

@@ -83,6 +83,7 @@ class RabbitReader:
         """The offset of the last message of a stream; -1 if there is none."""
         self._news = asyncio.Event()
         await self._subscribe(client, log, schema.OffsetSpec.from_params(OffsetType.LAST, None), credit=1)
+        await client.stream_exists(self.topics[log])  # a slow server sends messages before it answers this
         try:
             await asyncio.wait_for(self._news.wait(), _LAST_SECONDS)
         except TimeoutError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.faults.live.scene import Scene, World, only_grew
 
-UNCHANGING = ("init", "offsets", "held", "fetch", "flush", "keep")
+UNCHANGING = ("init", "offsets", "held", "fetch", "flush", "sync", "keep")
 """Steps that leave the world as it was."""
 REFUSED = "no complete one is left"
 

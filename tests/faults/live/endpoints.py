@@ -13,10 +13,10 @@ import pyarrow as pa
 from shoal.decode.base import Decoded, Position, Refused
 from shoal.errors import OutputError
 from shoal.pipeline.wiring import Sinks
-from shoal.sinks.base import PlainSink, Receipt
+from shoal.sinks.base import Aborted, PlainSink, Receipt
 from shoal.sinks.numbered import MessageNumbers
 from shoal.sources.base import End, Idle, Mark, Polled
-from tests.faults.live.process import Lost, Process
+from tests.faults.live.process import Broken, Lost, Process
 from tests.faults.live.system import Fenced, System
 
 
@@ -183,13 +183,15 @@ class Transaction:
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""
-        self._process.surely("flush", lambda: None)
+        self._call("flush", lambda name, epoch: None)
 
     def _call(self, step: str, act: Any, *values: Any) -> None:
         try:
             self._process.surely(step, lambda: act(self._name, self._epoch, *values))
         except Fenced:
             raise OutputError("another process writes to this topic; this one stops") from None
+        except Broken:
+            raise Aborted("the transaction was aborted") from None
 
 
 class TransactionalSink:
@@ -270,7 +272,7 @@ class NumberedSink(PlainSink):
         self._process.surely("add", lambda: self._system.add(self._name, number, value))
 
     def commit(self, epoch: int) -> Receipt | None:
-        self._process.surely("flush", lambda: None)
+        self._process.surely("sync", lambda: None)
         return self._numbers.receipt
 
     def finish(self) -> Receipt | None:

@@ -71,5 +71,20 @@ PLANTS = {
         MessageNumbers, "held", "max(self.written, self._held)", "self.written"
     ),
     "a resumed run has one copy only": Plant(StreamRun, "_resume", "if self.source.is_live and", "if False and"),
+    "an aborted commit counts": Plant(
+        StreamRun,
+        "_show",
+        "    self.outputs.publish(checkpoint)\n",
+        "    try:\n        self.outputs.publish(checkpoint)\n    except Aborted:\n        pass\n",
+    ),
+    "an aborted run keeps its method": Plant(
+        StreamRun, "_attempt", "self._make_method(secret)", 'getattr(self, "method", None) or self._make_method(secret)'
+    ),
+    "a method that has records is not restored": Plant(
+        StreamRun,
+        "_resume",
+        "    self.method.restore(found.snapshot)",
+        '    self.method.counts["pushed"] or self.method.restore(found.snapshot)',
+    ),
     "a crash loop fills the disk": Plant(CheckpointFolder, "load", "    self._remove_except(*names)\n", ""),
 }

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-Fault = Literal["before", "after", "lost", "repeat", "frozen"]
-"""Killed before the step; killed after it; its answer is lost; a fetch repeats records; frozen before it."""
+Fault = Literal["before", "after", "lost", "repeat", "frozen", "aborted", "doubtful"]
+"""Killed before the step; killed after it; its answer is lost; a fetch repeats records; frozen before it; the
+transaction is aborted instead of the step; the client breaks down after it, so that nobody knows whether it was taken.
+"""
 
 
 LOCAL = ("checkpoint", "prune")
 """Steps on a disk, which always answers."""
+TRANSACTIONAL = ("produce", "flush", "send offsets", "commit")
+"""Steps inside a transaction."""
 
 
 class Killed(BaseException):
@@ -19,6 +23,10 @@ class Killed(BaseException):
 
 class Lost(Exception):
     """The step was taken, the answer did not arrive."""
+
+
+class Broken(Exception):
+    """The transaction is over for this client."""
 
 
 class Process:
@@ -63,9 +71,13 @@ class Process:
             self._die()
         if fault == "frozen" and self._while_frozen is not None:
             self._while_frozen()
+        if fault == "aborted" and name in TRANSACTIONAL:
+            raise Broken
         result = repeated() if fault == "repeat" and repeated is not None else act()
         if fault == "after":
             self._die()
+        if fault == "doubtful" and name in TRANSACTIONAL:
+            raise Broken
         if fault == "lost" and name not in LOCAL:
             raise Lost
         return result

@@ -15,11 +15,13 @@ from unittest import mock
 
 import pyarrow as pa
 
+from shoal.clients.patience import Patience
 from shoal.crypto.keys import Secret, as_secret
 from shoal.errors import ShoalError
 from shoal.observe.observer import Observer
 from shoal.pipeline import outputs, run, upgrade
 from shoal.pipeline.checkpoints import Checkpoint, CheckpointFolder
+from shoal.pipeline.live import going_back
 from shoal.pipeline.stopping import Stop
 from shoal.policy import Policy
 from shoal.policy.fields import Location
@@ -167,6 +169,7 @@ class Scene:
                 patch(module, "CheckpointFolder", type("Folder", (SteppedFolder,), folder))
             patch(outputs, "make_sinks", lambda *_, **__: SINKS[self.kind](process, self._system, self.name))
             patch(os, "fsync", lambda handle: None)
+            patch(going_back, "Patience", lambda give_up: Patience(60, sleep=lambda seconds: None))
             if self.make_method is not None:
                 patch(run, "make_anonymizer", lambda *_: self.make_method and self.make_method())
             for plant in self.plants:

@@ -55,7 +55,8 @@ def scene(folder: Path, method: str, kind: str) -> Scene:
     return Scene(folder / "world", parse_policy(table, folder=folder), script, SCHEMA if is_flexible else VISITS, kind)
 
 
-FAULTS = st.dictionaries(st.integers(0, 90), st.sampled_from(["before", "after", "lost", "repeat"]), max_size=4)
+KINDS = ["before", "after", "lost", "repeat", "aborted", "doubtful"]
+FAULTS = st.dictionaries(st.integers(0, 90), st.sampled_from(KINDS), max_size=4)
 
 
 @pytest.mark.parametrize("kind", SINKS)

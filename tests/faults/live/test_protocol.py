@@ -13,7 +13,7 @@ from shoal.policy import Policy, parse_policy
 from tests.faults.live.checker import Checker
 from tests.faults.live.endpoints import Choice, Script, Silence
 from tests.faults.live.plants import PLANTS
-from tests.faults.live.process import Fault
+from tests.faults.live.process import TRANSACTIONAL, Fault
 from tests.faults.live.scene import SINKS, Scene, World
 from tests.faults.live.toy import Toy
 from tests.reference.effort import IS_EXHAUSTIVE
@@ -114,6 +114,67 @@ def test_every_answer_is_lost_and_every_record_repeated(tmp_path: Path, kind: st
     expected = one.undisturbed()
     one.go_to(World())
     assert one.run(dict.fromkeys(range(0, 400, 2), fault)).ended == "done"
+    assert one.world.seen == expected
+
+
+def problem_with_aborts(one: Scene, fault: Fault) -> str | None:
+    """Abort each step of a transaction in turn, and some in one run: one process ends with the undisturbed output."""
+    expected = one.undisturbed()
+    one.go_to(World())
+    steps = one.run().steps
+    places = [at for at, step in enumerate(steps) if step in TRANSACTIONAL]
+    assert {steps[at] for at in places} == set(TRANSACTIONAL)
+    for faults in (*([at] for at in places), range(7, 400, 19)):
+        one.go_to(World())
+        process = one.run(dict.fromkeys(faults, fault))
+        where = f"{fault} at {[(at, process.steps[at]) for at in faults if at < len(process.steps)]}"
+        if process.ended != "done" or process.steps.count("init") < 2:
+            return f"{where}: {process.ended}"
+        if one.world.seen != expected:
+            return f"{where}: readers see something else"
+    return None
+
+
+ABORTS = pytest.mark.parametrize("fault", ["aborted", "doubtful"])
+
+
+@ABORTS
+def test_an_aborted_transaction_is_written_again_by_the_same_process(tmp_path: Path, fault: Fault) -> None:
+    assert problem_with_aborts(scene(tmp_path, "transactions"), fault) is None
+
+
+@pytest.mark.parametrize(
+    ("plants", "fault"),
+    [
+        (["load the newest checkpoint"], "aborted"),
+        (["an aborted commit counts"], "aborted"),
+        (["an aborted run keeps its method", "a method that has records is not restored"], "aborted"),
+        (["an aborted run keeps its method", "a method that has records is not restored"], "doubtful"),
+    ],
+)
+def test_a_planted_defect_is_found_by_aborts(tmp_path: Path, plants: list[str], fault: Fault) -> None:
+    one = scene(tmp_path, "transactions", plants=tuple(PLANTS[plant] for plant in plants))
+    assert problem_with_aborts(one, fault) is not None
+
+
+def test_an_aborted_run_that_was_taken_over_stops(tmp_path: Path) -> None:
+    """It must not shut out the process that has taken over."""
+    one = scene(tmp_path, "transactions")
+    expected = one.undisturbed()
+    one.go_to(World())
+    at = one.run().steps.index("flush", 12)
+    ended: list[str] = []
+
+    def take_over(steps: list[str]) -> None:
+        if len(steps) == at and not ended:
+            ended.append("started")
+            ended[0] = one.run(take_over=True).ended
+
+    one.go_to(World())
+    process = one.run({at: "aborted"}, before_step=take_over)
+    assert ended == ["done"]
+    assert "another process has taken over" in process.ended
+    assert process.steps.count("init") == 1
     assert one.world.seen == expected
 
 

@@ -25,8 +25,12 @@ PROMISE: Final = (
     "default of librdkafka and has to be set in Java"
 )
 
-_TIMEOUTS: Final = ("transaction.timeout.ms", "message.timeout.ms")
-"""A message may wait for as long as its transaction may be open."""
+_MESSAGE_MS: Final = 120_000
+"""How long a message may wait for its acknowledgement before its transaction is aborted and written again."""
+_ANSWER_MS: Final = 30_000
+"""How long brokers may take to answer before a connection counts as lost."""
+_EARLIER: Final = 5 / 6
+"""A broker that waits for its replicas gives up before its client does."""
 
 
 def make_source(parts: SourceParts) -> LiveSource:
@@ -88,9 +92,21 @@ def _transactions(parts: SinkParts) -> KafkaTransactions:
     return KafkaTransactions(
         parts.address,
         table.transactional_id or table.topic,
-        settings={**dict.fromkeys(_TIMEOUTS, table.transaction_ms), **parts.settings},
+        settings={**_time_limits(table), **parts.settings},
         give_up=table.give_up.ns / 1e9,
     )
+
+
+def _time_limits(table: SinkTable) -> dict[str, int]:
+    """Limits that fit each other: answer, then message, then transaction; by itself the client waits for the last."""
+    transaction = int(table.transaction_ms)
+    answer = min(_ANSWER_MS, transaction)
+    return {
+        "socket.timeout.ms": answer,
+        "request.timeout.ms": int(answer * _EARLIER),
+        "message.timeout.ms": max(answer, min(_MESSAGE_MS, int(table.give_up.ns / 1e6), transaction)),
+        "transaction.timeout.ms": transaction,
+    }
 
 
 # ---- doctor

@@ -24,7 +24,7 @@ from shoal.errors import OutputError
 from confluent_kafka import KafkaException, Producer  # isort: skip
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # isort: skip
 
-_PROBE_SECONDS: Final = 4.0
+PROBE_SECONDS: Final = 4.0
 
 
 def for_connections(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def probe(brokers: str, settings: Settings) -> Unreachable | None:
     settings = {**for_connections(settings), "bootstrap.servers": brokers}
     producer, explain = make_producer(settings, failure)
     try:
-        attempt(lambda: producer.list_topics(timeout=_PROBE_SECONDS), failure, explain)
+        attempt(lambda: producer.list_topics(timeout=PROBE_SECONDS), failure, explain)
     except Unreachable as trouble:
         return trouble
     except OutputError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -24,13 +25,16 @@ from shoal.clients.kafka import (
     Settings,
     as_error,
     insist,
+    is_refused,
     make_client,
     reason,
 )
 from shoal.clients.patience import Patience
 from shoal.clients.trouble import Unreachable, persist
 from shoal.errors import OutputError
-from shoal.sinks.kafka.topics import for_connections, make_producer, no_topic, topic_partitions
+from shoal.sinks.base import Aborted
+from shoal.sinks.kafka.topics import PROBE_SECONDS, for_connections, make_producer, no_topic, probe, topic_partitions
+from shoal.sinks.kafka.watch import Watch
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition, libversion  # isort: skip
 
@@ -44,10 +48,16 @@ _FIXED: Final = {"enable.idempotence": True, "delivery.report.only.error": True}
 _WITH_RECOVERY: Final = 0x020B0000
 _TOPIC_SECONDS: Final = 10.0
 """How long brokers may take to create a topic on first use."""
+_HUNG_SECONDS: Final = 3 * REQUEST_SECONDS
+"""A call that returns later than this never returns: its own time-out is a third of it."""
+_CLOSE_SECONDS: Final = 15.0
 
 
 class KafkaTransactions:
     """The producer of a run. `start` shuts out an earlier process that still writes under the same name.
+
+    A transaction that fails for a reason that may pass raises :class:`~shoal.sinks.base.Aborted`; it is then over, and
+    so is this object. The next `start`, of another one, makes the outcome certain.
 
     Parameters
     ----------
@@ -67,8 +77,9 @@ class KafkaTransactions:
         self._producer: Producer | None = None
         self._explain: Callable[[], None] = lambda: None
         self._group: Any = None
-        self._is_begun = False
+        self._is_begun = self._is_lost = False
         self._background: Background[bool] = Background(f"Kafka transactions {name}")
+        self._watch = Watch(self._answers, lambda: probe(brokers, self._given) is None)
         self._undelivered: KafkaError | None = None
         self._markers: dict[str, int] = {}
         self.published: tuple[str, ...] = ()
@@ -143,24 +154,29 @@ class KafkaTransactions:
 
     def _produce_when_there_is_room(self, topic: str, *message: Any) -> None:
         """Wait until messages before this one are delivered, or fail because they expire."""
+        self._watch.restart()
         while True:
             self._serve(self._open_producer.poll, STEP_SECONDS / 4)
             with contextlib.suppress(BufferError):
                 self._open_producer.produce(topic, *message)
                 return
+            self._require_connected()
 
     def flush(self) -> None:
         """Wait until brokers have acknowledged every message; OutputError if one of them expired, or none is."""
+        self._watch.restart()
         before = left = self._serve(self._open_producer.flush, STEP_SECONDS)
         while left:
             left = self._serve(self._open_producer.flush, STEP_SECONDS)
             if left < before:
                 self._patience.succeed()
+                self._watch.restart()
                 before = left
                 continue
             self._explain()
+            self._require_connected()
             if self._patience.fail():
-                self._producer = None  # closing it would wait for the same messages
+                self._is_lost = True  # closing it would wait for the same messages
                 raise self._failure("brokers acknowledge nothing; the same command continues before these messages")
         self._patience.succeed()
 
@@ -199,6 +215,7 @@ class KafkaTransactions:
 
     def _call(self, call: Callable[..., Any], *args: Any) -> None:
         """Repeat a call as long as the client says that it may be repeated."""
+        self._watch.restart()
         try:
             persist(lambda: self._once(partial(call, *args)), self._patience, self._failure)
         except KafkaException as error:
@@ -207,59 +224,79 @@ class KafkaTransactions:
     def _once(self, call: Callable[[], Any]) -> None:
         """Call the client in the background: some calls hang, whatever their time-out, if brokers were replaced."""
         try:
-            while not self._background.call(lambda: _done(call), STEP_SECONDS):
-                if self._patience.fail():
-                    self._producer = None  # it cannot even be closed
-                    raise self._failure("the client does not return; the next run continues where this one ended")
+            if not self._background.call(lambda: _done(call), _HUNG_SECONDS):
+                raise self._lost("the client does not return")
         except KafkaException as error:
             found = as_error(error)
             if found.retriable() and not found.txn_requires_abort() and not found.fatal():
                 self._explain()
+                self._require_connected()
                 raise Unreachable(reason(found)) from None
             raise
 
     # ---- errors
+
+    def _require_connected(self) -> None:
+        """Raise Aborted if only another client can reach the brokers."""
+        if self._watch.is_cut_off():
+            raise self._lost("brokers answer, but not to this client")
+
+    def _answers(self) -> bool:
+        try:
+            with FatalAsException():
+                self._open_producer.list_topics(timeout=PROBE_SECONDS)
+        except KafkaException:
+            return False
+        return True
+
+    def _lost(self, why: str) -> Aborted:
+        """The client cannot be used any more, not even to abort."""
+        self._is_lost = True
+        return Aborted(f"Kafka at {self.brokers}: {why}, so the transaction was given up")
 
     def _note_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._undelivered is None:
             self._undelivered = error
 
     def _broken(self, error: KafkaException) -> OutputError:
-        found = self._cause(as_error(error))
-        if found.name() in FENCED:
+        found, is_aborted = self._abort(as_error(error))
+        if found.name() in FENCED and not is_aborted:
             return OutputError(
                 f"Kafka at {self.brokers}: another run with the transactional id {self.name} has taken over; this one "
                 "stops and has published nothing since"
             )
-        return self._failure(f"the transaction failed ({reason(found)}); the same command continues before it")
+        if is_refused(found):
+            return self._failure(f"the transaction failed ({reason(found)}); the same command continues before it")
+        return Aborted(f"Kafka at {self.brokers}: the transaction was aborted ({reason(found)})")
 
-    def _cause(self, error: KafkaError) -> KafkaError:
-        """Undo the transaction: if that fails for good, its error is the cause of others, such as purged messages."""
-        if not self._is_begun or error.name() in FENCED:
-            return error
+    def _abort(self, error: KafkaError) -> tuple[KafkaError, bool]:
+        """Abort the transaction after an error; its cause, and whether brokers have aborted it.
+
+        If that fails for good, its error is the cause of others, such as purged messages. A transaction that was open
+        for too long has the same error as one of a process that was shut out, but only the former can be aborted.
+        """
+        if not self._is_begun or error.fatal():
+            return error, False
+        abort = partial(self._open_producer.abort_transaction, REQUEST_SECONDS)
         try:
-            with FatalAsException():
-                self._open_producer.abort_transaction(REQUEST_SECONDS)
+            is_aborted = self._background.call(lambda: _done(abort), _HUNG_SECONDS) is not None
         except KafkaException as worse:
-            return as_error(worse) if as_error(worse).fatal() else error
-        self._is_begun = False
-        return error
+            return (as_error(worse) if as_error(worse).fatal() else error), False
+        self._is_lost, self._is_begun = not is_aborted, False
+        return error, is_aborted
 
     def _failure(self, why: str) -> OutputError:
         return OutputError(f"Kafka at {self.brokers}: cannot be written: {why}")
 
     def close(self) -> None:
-        """Undo what was not published, so that readers do not wait for it."""
+        """Abort what was not published, so that readers do not wait for it; a client that hangs is left behind."""
         self._background.close()
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        # If this fails, brokers undo it when it expires, or when the next run starts.
-        with contextlib.suppress(KafkaException), warnings.catch_warnings(action="ignore"):
-            producer.purge()
-            if self._is_begun:
-                producer.abort_transaction(REQUEST_SECONDS)
-            producer.close()
+        closing = threading.Thread(target=_close, args=(producer, self._is_begun), daemon=True)
+        closing.start()
+        closing.join(0 if self._is_lost else _CLOSE_SECONDS)
 
     @property
     def _open_producer(self) -> Producer:
@@ -269,11 +306,21 @@ class KafkaTransactions:
 
 
 def _recovery() -> dict[str, str]:
-    """Do not forget brokers that are all down for a moment.
+    """Do not start over with the addresses of the policy when all brokers are down for a moment.
 
-    The client would forget the group's coordinator too, and never find it again (librdkafka issue 5511).
+    The client would never find the group's coordinator again (librdkafka issue 5511). Without it, a client that is told
+    of no brokers at all, as by one that is not registered yet, forgets them: `Watch` notices that.
     """
     return {"metadata.recovery.strategy": "none"} if libversion()[1] >= _WITH_RECOVERY else {}
+
+
+def _close(producer: Producer, is_begun: bool) -> None:  # noqa: FBT001
+    # If this fails, brokers abort the transaction when it expires, or when the next one starts.
+    with contextlib.suppress(KafkaException), warnings.catch_warnings(action="ignore"), FatalAsException():
+        producer.purge()
+        if is_begun:
+            producer.abort_transaction(REQUEST_SECONDS)
+        producer.close()
 
 
 def _done(call: Callable[[], Any]) -> bool:

@@ -38,7 +38,7 @@ _WAIT_SECONDS: Final = 0.1
 _PROBE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 60.0
 _UNKNOWN: Final = -1
-_DEFAULTS: Final = {"queued.max.messages.kbytes": 65_536, "fetch.wait.max.ms": 100}
+_DEFAULTS: Final = {"queued.max.messages.kbytes": 65_536, "fetch.wait.max.ms": 100, "socket.timeout.ms": 30_000}
 _FIXED: Final = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
