@@ -26,7 +26,7 @@ class Clock:
         self.now = 0.0
         self.waits: list[float] = []
 
-    def sleep(self, seconds: float) -> None:
+    def pass_time(self, seconds: float) -> None:
         self.waits.append(seconds)
         self.now += seconds
 
@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
 
     def patience(give_up: float) -> Patience:
-        return Patience(give_up, clock=lambda: made.now, sleep=made.sleep)
+        return Patience(give_up, clock=lambda: made.now, sleep=made.pass_time)
 
     monkeypatch.setattr(going_back, "Patience", patience)
     return made
