@@ -26,6 +26,20 @@ class Run:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
+    def wait_for_file(self, folder: Path, pattern: str) -> None:
+        """Wait until a folder has such a file, hidden ones included; fails if the run ends before."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until and self._process.poll() is None:
+            if any(folder.glob(pattern)):
+                return
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.01)
+        raise AssertionError(f"no file {pattern}: {self.end()}")
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM to the driver."""
+        self._process.terminate()
+
     def wait_for(self, name: str) -> int:
         """The number of the first process of the group whose command contains a name; fails if the run ends before."""
         until = time.monotonic() + _PATIENCE
@@ -59,8 +73,8 @@ class Run:
 
 
 @contextmanager
-def start(policy: Path, key: Path | None, *, master: str = CLUSTER) -> Iterator[Run]:
-    """`shoal run` on Spark; what is left of it is killed at the end."""
+def start(policy: Path, key: Path | None, *options: str, master: str = CLUSTER) -> Iterator[Run]:
+    """`shoal run` on Spark with more options; what is left of it is killed at the end."""
     env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"}
     env.pop("SHOAL_KEY_FILE", None)
     if key is not None:
@@ -76,6 +90,7 @@ def start(policy: Path, key: Path | None, *, master: str = CLUSTER) -> Iterator[
         "spark",
         "--master",
         master,
+        *options,
     ]
     process = subprocess.Popen(
         command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True

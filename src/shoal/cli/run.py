@@ -25,6 +25,8 @@ def run(  # noqa: PLR0913 - one for each option
     worker: int | None = None,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
+    follow: Annotated[bool, Parameter(negative="")] = False,
+    once: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Anonymize a stream with a policy.
 
@@ -51,6 +53,8 @@ def run(  # noqa: PLR0913 - one for each option
         shoal run shared.toml --worker 2     (one of several processes that share a topic of Kafka)
 
         shoal run people.toml --engine spark --master local[4]
+
+        shoal run visits.toml --engine spark --follow     (files that keep coming, with a [checkpoint])
 
     Parameters
     ----------
@@ -80,13 +84,25 @@ def run(  # noqa: PLR0913 - one for each option
         Where records are decided: here, or on the executors of Spark.
     master
         With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
+    follow
+        With --engine spark and a checkpoint: wait for more files and decide them as they come, until it is stopped.
+    once
+        With --engine spark and a checkpoint: decide what is there and stop. What is pending stays pending, and the
+        next start continues.
     """
     from shoal.cli.output.render import print_summary, watch
+    from shoal.errors import PolicyError
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
     if engine == "spark":
-        return _run_on_spark(policy, master, as_json=as_json, quiet=quiet, log=log, checkpoint=checkpoint)
+        run_on = _spark_run(policy, master, checkpoint, follow=follow, once=once, take_over=take_over, log=log)
+        with watch(quiet=quiet, log=log, metrics=metrics) as observer:
+            summary = run_on(observer).execute()
+        print_summary(summary, as_json=as_json, is_piped=False)
+        return 0 if summary.ok else 1
+    if follow or once:
+        raise PolicyError("--follow and --once are for --engine spark; on one machine a folder is read to its end")
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     runner: Any = pipeline
@@ -117,18 +133,31 @@ def _listening(pipeline: Any) -> Any:
     return host
 
 
-def _run_on_spark(policy: Path, master: str | None, *, as_json: bool, quiet: bool, log: Any, checkpoint: Any) -> int:
-    from shoal.cli.output.render import print_summary, watch
+def _spark_run(policy: Path, master: str | None, checkpoint: Path | None, *, log: str, **stream: Any) -> Any:
+    """Makes the run on Spark for an observer: micro-batches if there is a checkpoint, else all files as one batch."""
+    from shoal.errors import PolicyError
     from shoal.policy import load_policy
-    from shoal.spark.run import SparkRun
+    from shoal.policy.live.messages import MessageSource
 
     loaded = load_policy(policy, checkpoint=checkpoint)
-    with watch(quiet=quiet, log=log, metrics=None) as observer:
+    is_stream = loaded.checkpoint is not None or isinstance(loaded.source, MessageSource)
+    if not is_stream:
+        from shoal.spark.run import SparkRun
+
+        for name in ("follow", "once"):
+            if stream[name]:
+                raise PolicyError(f"--{name}: needs a folder for the state; add [checkpoint] to the policy")
+
+    def run_on(observer: Any) -> Any:
         for warning in loaded.warnings:
             observer.warn(warning)
-        summary = SparkRun(loaded, observer, master=master).execute()
-    print_summary(summary, as_json=as_json, is_piped=False)
-    return 0 if summary.ok else 1
+        if not is_stream:
+            return SparkRun(loaded, observer, master=master)
+        from shoal.spark.streams.run import SparkStream
+
+        return SparkStream(loaded, observer, master=master, as_json=log == "json", **stream)
+
+    return run_on
 
 
 def _what_next(policy: Any) -> str:

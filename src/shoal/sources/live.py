@@ -235,19 +235,10 @@ class LiveSource:
             except RegistryUnreachable as trouble:
                 self._be_patient(str(trouble))
                 return False
-            self._merge.add(one.log, Chunk(decoded, self._times(decoded, one.messages), one.ids))
+            times = ordering_times(self._decoder, decoded, one.messages)
+            self._merge.add(one.log, Chunk(decoded, times, one.ids))
             self._undecoded.popleft()
         return True
-
-    def _times(self, decoded: Decoded, messages: Messages) -> npt.NDArray[np.int64]:
-        """The event time of every record, or the broker's time if records have none."""
-        given = None if messages.times is None else np.asarray(messages.times, dtype=np.int64)
-        found = self._decoder.event_times(decoded)
-        if found is None:
-            return np.full(decoded.rows, NO_TIME) if given is None else given
-        times = np.full(decoded.rows, NO_TIME)
-        times[decoded.kept] = np.where(found[1], found[0], NO_TIME)
-        return times if given is None else np.where(given > NO_TIME, np.minimum(times, given + _AHEAD_NS), times)
 
     def _hand_out(self, merged: Merged) -> Decoded:
         first, self._rows = self._rows, self._rows + merged.decoded.rows
@@ -296,6 +287,17 @@ class LiveSource:
         if self._background is not None:
             self._background.close()
         self._reader.close()
+
+
+def ordering_times(decoder: MessageDecoder, decoded: Decoded, messages: Messages) -> npt.NDArray[np.int64]:
+    """The time of every record for the order of logs: its event time, or the broker's if records have none."""
+    given = None if messages.times is None else np.asarray(messages.times, dtype=np.int64)
+    found = decoder.event_times(decoded)
+    if found is None:
+        return np.full(decoded.rows, NO_TIME) if given is None else given
+    times = np.full(decoded.rows, NO_TIME)
+    times[decoded.kept] = np.where(found[1], found[0], NO_TIME)
+    return times if given is None else np.where(given > NO_TIME, np.minimum(times, given + _AHEAD_NS), times)
 
 
 class _Places:

@@ -11,7 +11,8 @@ from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
 from shoal.spark.session import limit_batches, readable_errors
-from shoal.spark.streams.micro_batches import MicroBatches, check_stream, stream_writer
+from shoal.spark.streams.dataframes import BatchFolders, check_stream, stream_writer
+from shoal.spark.streams.micro_batches import MicroBatches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +36,7 @@ def anonymize(
 
     Of a streaming DataFrame, return a writer: ``.start()`` starts the query, ``.trigger(…)`` says how often rows are
     taken. Each micro-batch is published once, through crashes of executors and of the driver, as Parquet files in
-    ``out/batch=N``. z-anonymity only; what it publishes is what one machine publishes of the same rows.
+    ``out/batch=N``. What z-anonymity publishes is what one machine publishes of the same micro-batches.
 
     Parameters
     ----------
@@ -58,16 +59,18 @@ def anonymize(
     method = _method(policy_or_method)
     recipe = Recipe.of(method)
     check_settings(recipe)
+    shows_suppressed = getattr(method.settings, "suppressed", "drop") == "root"
     with readable_errors():
         limit_batches(frame.sparkSession)
         if frame.isStreaming:
             check_stream(recipe, out, state)
-            folders = [None if path is None else Path(path).absolute() for path in (trace, dead_letters)]
-            places = Path(str(out)).absolute(), Path(str(state)).absolute()
-            return stream_writer(frame, MicroBatches(method, recipe, *places, order, shards, *folders))
+            traces, letters = (None if path is None else Path(path).absolute() for path in (trace, dead_letters))
+            output = BatchFolders(Path(str(out)).absolute(), traces, letters, shows_suppressed)
+            micro_batches = MicroBatches(method, recipe, Path(str(state)).absolute(), shards, output)
+            return stream_writer(frame, micro_batches, order)
         rows = number_rows(frame, method.columns, head_columns(recipe, method.columns), order=order)
         decisions = decide(rows, recipe, shards=shards)
-        return decisions.shown(suppressed=getattr(method.settings, "suppressed", "drop") == "root")
+        return decisions.shown(suppressed=shows_suppressed)
 
 
 def _method(given: Any) -> Any:

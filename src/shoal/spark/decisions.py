@@ -100,6 +100,8 @@ class Decisions:
     """The trace, given the numbers of the refused records, ascending."""
     metrics_of: Callable[[list[dict[str, Any]], dict[str, int]], dict[str, Any]]
     """Measurements of the whole stream, given the notes of the shards and the counts."""
+    stored: tuple[DataFrame, ...] = ()
+    """What executors store until everything is published."""
 
     @property
     def decided(self) -> DataFrame:
@@ -123,6 +125,8 @@ class Decisions:
             in_order = self.decided.repartition(1).sortWithinPartitions(*SORTED)
             write_trace(in_order, self.trace_of(np.sort(dead["row"].to_numpy())))
         notes = [orjson.loads(row[0]) for row in self.frame.where(f"{NOTE} is not null").select(NOTE).collect()]
+        for frame in self.stored:
+            frame.unpersist()
         return Outcome(counts, dead if len(dead) else None, self.metrics_of(notes, counts), notes)
 
     def counts(self) -> dict[str, int]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from shoal.crypto.keys import Secret
 from shoal.errors import ShoalError
 from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
+from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.spark.deciding import check_settings
 from shoal.spark.files import output_folder
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.run import check_supported
 from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.shared_paths import look_at_executors
+from shoal.spark.streams.run import check_stream_policy
 
 
 def spark_remarks(
@@ -25,10 +29,7 @@ def spark_remarks(
         find_spark()
         secret = shared_secret()
         yield Remark("good", "spark key", "the driver has a key; executors must have the same")
-        check_supported(policy)
-        recipe = Recipe.of(make_anonymizer(policy, secret))
-        check_settings(recipe)
-        folder = output_folder(policy)
+        recipe, folder = _checked(policy, secret)
         session = start_session(master, settings)
         with readable_errors():
             java = session.sparkContext._jvm.System.getProperty("java.version")  # type: ignore[union-attr]  # noqa: SLF001
@@ -43,3 +44,14 @@ def spark_remarks(
         tasks = f"{found.tasks} task{'s' * (found.tasks != 1)} at a time"
         hosts = f"{found.hosts} machine{'s' * (found.hosts != 1)}"
         yield Remark("good", "executors", f"{tasks} on {hosts}: all have the key and see {folder}")
+
+
+def _checked(policy: Policy, secret: Secret) -> tuple[Recipe, Path]:
+    """Refuse what does not run on Spark; the method, and a folder that executors must see."""
+    is_stream = policy.checkpoint is not None or isinstance(policy.source, MessageSource)
+    (check_stream_policy if is_stream else check_supported)(policy)
+    recipe = Recipe.of(make_anonymizer(policy, secret))
+    check_settings(recipe)
+    if policy.checkpoint is not None and isinstance(policy.sink, MessageSink):
+        return recipe, policy.checkpoint.path.path.absolute()
+    return recipe, output_folder(policy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -42,6 +42,8 @@ class FileRows:
     """The number of the first record of every file."""
     numbers_rows: bool
     """Whether every record counts as one person."""
+    types: Mapping[str, pa.DataType]
+    """Of the first file of the stream."""
 
     def place(self, row: int) -> dict[str, Any]:
         """Where a record is, for its dead letter."""
@@ -55,18 +57,24 @@ def read_files(
     files: Sequence[InputFile],
     columns: Sequence[str],
     head: Sequence[str],
+    *,
+    first: int = 0,
+    types: dict[str, pa.DataType] | None = None,
 ) -> FileRows:
-    """Decode files on executors; the first file determines the types, as in a run on one machine."""
-    with make_decoder(policy, files[0], tuple(columns)) as decoder:
+    """Decode files on executors; the first file determines the types, as in a run on one machine.
+
+    In a stream, `first` is the number of the first record, and `types` are those of the files before.
+    """
+    with make_decoder(policy, files[0], tuple(columns), types) as decoder:
         types, numbers_rows = decoder.types, decoder.numbers_rows
         schema = pa.schema([(field.name, plain_type(field.type)) for field in decoder.schema])
     work = ReadFiles(policy, tuple(files), tuple(columns), types, schema, tuple(head))
     blocks = mapped(session.range(0, len(files), 1, len(files)), work, BLOCKS).persist()
-    rows = numbered(blocks, schema, head, first=0, person=str(policy.stream.person) if numbers_rows else None)
+    rows = numbered(blocks, schema, head, first=first, person=str(policy.stream.person) if numbers_rows else None)
     starts = [rows.opening.starts.get((file, 0), rows.end) for file in range(len(files))]
     for file in reversed(range(len(files) - 1)):  # a file without records begins where the next one does
         starts[file] = min(starts[file], starts[file + 1])
-    return FileRows(rows, files, starts, numbers_rows)
+    return FileRows(rows, files, starts, numbers_rows, types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import orjson
+from typing import TYPE_CHECKING, Any
 
 from shoal.crypto.keys import Secret, key_warning
 from shoal.errors import PolicyError
@@ -34,18 +31,16 @@ from shoal.pipeline.wiring import (
 )
 from shoal.policy import Policy
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.columns import BAD, LINE, ROW
 from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.decisions import Decided, Outcome, WriteTrace
 from shoal.spark.files import FileRows, PartWriter, output_folder, read_files
+from shoal.spark.letters import dead_letters
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.shared_paths import require_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_REFUSED_WHILE_PENDING: Final = "ahead"
 
 
 class SparkRun:
@@ -132,22 +127,14 @@ class SparkRun:
         """Write the dead letters in the order of the records; return how many could not be decoded."""
         place = self.policy.dead_letters
         letters = DeadLetters(place.path.path, keep_rows=place.keep_rows, secret=secret)
-        found = {} if outcome.refused is None else outcome.refused.sort_by("row").to_pydict()
-        refused = read.rows.picked(np.array(found.get("row", []), dtype=np.int64))
         letters.open(None)
-        # One machine has forgotten the place of a record that waited to be sorted and was refused then.
-        sorts_rows = method.method == "z-anonymity" and bool(method.guarantee.max_delay_ns)
-        unreadable, records = 0, refused.select(read.rows.types.names).combine_chunks()
-        about = (refused.column(name).to_pylist() for name in (ROW, LINE, BAD))
-        for number, (row, line, bad, reason) in enumerate(zip(*about, found.get("reason", []), strict=True)):
-            letter = read.place(row)
-            unreadable += bad is not None
-            column, why = orjson.loads(bad) if bad else _explained(method, reason)
-            has_waited = reason == _REFUSED_WHILE_PENDING and sorts_rows
-            if line is not None and not has_waited:
-                letter["line"] = line
-            record = None if bad is not None or has_waited else records.slice(number, 1).to_batches()[0]
-            letters.write({**letter, "column": column, "reason": why}, record)
+
+        def where(row: int, line: int | None) -> dict[str, Any]:
+            return read.place(row) if line is None else {**read.place(row), "line": line}
+
+        found, unreadable = dead_letters(outcome, read.rows, method, where)
+        for letter, record in found:
+            letters.write(letter, record)
         letters.commit()
         letters.finish()
         letters.close()
@@ -180,11 +167,6 @@ def check_supported(policy: Policy) -> None:
     policy.file_sink  # noqa: B018
     if policy.checkpoint is not None:
         raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
-
-
-def _explained(method: StreamMethod, reason: str) -> tuple[str | None, str]:
-    refusal = method.explain(reason)
-    return refusal.column, refusal.sentence
 
 
 def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:

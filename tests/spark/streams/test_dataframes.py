@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import shoal.spark
-from shoal import LeastLoss, ZAnonymity
+from shoal import ZAnonymity
 from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
 from shoal.errors import OutputError, PolicyError
-from shoal.schema import Numeric, Schema
 from shoal.spark.recipe import Recipe
-from shoal.spark.streams.micro_batches import MicroBatches, check_stream
+from shoal.spark.streams.dataframes import BatchFolders, check_stream
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder
 from tests.docs.pages import blocks
 from tests.spark.scene import KEY, Stage, events
@@ -55,7 +54,7 @@ def test_micro_batches_are_published_once_through_crashes(
         expected.append(release.rows.to_pylist())
         traced.append(release.trace.to_pylist())
     crashes = {0: "before the commit", 1: "after the commit"}
-    write, show = StateFolder.write, MicroBatches._show
+    write, show = StateFolder.write, BatchFolders.show
 
     def crashing_write(self: StateFolder, commit: Commit) -> None:
         if crashes.get(commit.batch) == "before the commit":
@@ -63,14 +62,14 @@ def test_micro_batches_are_published_once_through_crashes(
             raise Crash
         write(self, commit)
 
-    def crashing_show(self: MicroBatches, commit: Commit) -> None:
+    def crashing_show(self: BatchFolders, commit: Commit) -> None:
         if crashes.get(commit.batch) == "after the commit":
             del crashes[commit.batch]
             raise Crash
         show(self, commit)
 
     monkeypatch.setattr(StateFolder, "write", crashing_write)
-    monkeypatch.setattr(MicroBatches, "_show", crashing_show)
+    monkeypatch.setattr(BatchFolders, "show", crashing_show)
     schema = session.read.parquet(str(stage.folder / "in")).schema
     stream = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(stage.folder / "in"))
     out, places = stage.folder / "out", {name: stage.folder / name for name in ("state", "trace", "dead_letters")}
@@ -126,8 +125,8 @@ def test_what_a_stream_needs_is_named(stage: Stage, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
     with pytest.raises(OutputError, match="needs out and state"):
         check_stream(Recipe.of(method()), "out", None)
-    with pytest.raises(PolicyError, match="least-loss decides a streaming DataFrame on one machine only"):
-        check_stream(Recipe.of(LeastLoss(Schema(person="id", quasi=[Numeric("age", low=0, high=9)]))), "out", "state")
+    with pytest.raises(PolicyError, match=r"k\^m does not decide streams on Spark"):
+        check_stream(Recipe("k^m", {}, ""), "out", "state")
 
 
 def test_the_call_of_the_page_has_only_known_options() -> None:

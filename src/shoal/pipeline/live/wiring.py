@@ -79,6 +79,11 @@ def sink_parts(policy: Policy) -> SinkParts:
     )
 
 
+def message_decoder(policy: Policy, columns: tuple[str, ...], types: Mapping[str, str] | None) -> MessageDecoder:
+    """The decoder of the policy's messages; of its secrets it reads only the login of a schema registry."""
+    return _decoder(policy, _parser(policy.message_source), columns, types)
+
+
 def _parser(section: MessageSource) -> RecordParser:
     if section.format == "json":
         return json_parser(section.max_message_bytes)

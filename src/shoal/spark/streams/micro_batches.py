@@ -8,125 +8,167 @@ before it; if there is one, only the last step is repeated.
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
+import pyarrow as pa
 
-from shoal.crypto.private_files import replace_private, sync_folder
-from shoal.encode.parquet import ParquetEncoder
-from shoal.errors import CheckpointError, OutputError, PolicyError
-from shoal.sinks.durable import make_folder, output_error
+from shoal.crypto.private_files import replace_private
+from shoal.errors import CheckpointError
 from shoal.spark.decisions import Outcome, WriteTrace
 from shoal.spark.files import PartWriter
+from shoal.spark.letters import Letter
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows, number_rows
+from shoal.spark.rows import NumberedRows
 from shoal.spark.shared_paths import require_shared
-from shoal.spark.streams.state import Commit, ShardStates, StateFolder
-from shoal.spark.z.admit import admission_columns
+from shoal.spark.streams.state import Commit, ShardStates, StateFolder, schema_text
+from shoal.spark.tuples.continuing import continue_tuples
 from shoal.spark.z.decide import continue_z
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql import SparkSession
+
+_CONTINUE: Final[Mapping[str, Any]] = {"z": continue_z, "tuples": continue_tuples}
+_KNOWN: Final = "known"
+"""What the driver knows after a micro-batch, sealed, is in the file of this name with the attempt's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The records of a micro-batch."""
+
+    rows: NumberedRows
+    letters: Callable[[Outcome], tuple[list[Letter], int]]
+    """The dead letters of refused records, in the order of the stream, and how many could not be decoded."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What the source keeps with the commit, such as where it is."""
+
+
+class Output(Protocol):
+    """Where a stream publishes: first hidden, by attempt; after the commit for everybody."""
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Folders that all machines must share."""
+
+    @property
+    def shows_suppressed(self) -> bool:
+        """Whether suppressed rows are published, fully generalized."""
+
+    def writer(self, attempt: str, published: pa.Schema) -> PartWriter:
+        """Writes rows, hidden."""
+
+    def trace(self, batch: int, attempt: str) -> Path | None:
+        """The file for the trace; None: there is none."""
+
+    def stage(self, batch: int, attempt: str, letters: list[Letter], before: Commit | None) -> dict[str, Any]:
+        """Write the dead letters, hidden; return what `show` must know of the commit."""
+
+    def show(self, commit: Commit) -> None:
+        """Publish what a commit names. May be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class MicroBatches:
-    """Decides micro-batches, one after another; call it with a DataFrame and its number."""
+    """Decides micro-batches, one after another."""
 
     method: Any
     recipe: Recipe
-    out: Path
     state: Path
-    order: str | Sequence[str] | None
     shards: int
-    trace: Path | None
-    dead_letters: Path | None
+    output: Output
+    guard: Callable[[], None] = lambda: None
+    """Raises CheckpointError if another process has taken over."""
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
+    def decide(
+        self, session: SparkSession, batch: int, take: Callable[[Commit | None], Taken], *, is_end: bool = False
+    ) -> Commit:
         """Decide a micro-batch and publish it, unless that was done already."""
         states = StateFolder(self.state)
         commit = states.read(batch)
         if commit is None:
-            commit = self._decided(frame, batch, states)
-        self._show(commit)
+            commit = self._decided(session, batch, take, states, is_end=is_end)
+        self.guard()
+        self.output.show(commit)
+        self._remove_old(commit, states.last_before(commit.batch))
+        return commit
 
-    def _decided(self, frame: DataFrame, batch: int, states: StateFolder) -> Commit:
+    def _decided(
+        self,
+        session: SparkSession,
+        batch: int,
+        take: Callable[[Commit | None], Taken],
+        states: StateFolder,
+        *,
+        is_end: bool,
+    ) -> Commit:
         before, attempt = states.last_before(batch), f"{batch:09d}-{token_hex(8)}"
         if before is None:
-            for folder in (self.state, self.out):
-                require_shared(frame.sparkSession, folder, self.recipe)
-        elif before.more["identity"] != self._identity():
-            raise CheckpointError(
-                f"{self.state}: is of another method, other settings, another key or another number of shards; name "
-                "a new folder, or go back to what it was made with"
-            )
-        rows = number_rows(
-            frame, self.method.columns, admission_columns(self.recipe.settings()), order=self.order,
-            first=before.end if before else 0,
-        )  # fmt: skip
-        chains, more = dict(before.chains) if before else {}, {"identity": self._identity()}
-        if rows.count:
-            outcome = self._publish(rows, batch, attempt, before)
-            chains |= {str(note["shard"]): note["chain"] for note in outcome.notes}
-            more["admission"] = f"admission-{attempt}"
+            for folder in (self.state, *self.output.folders):
+                require_shared(session, folder, self.recipe)
+        self.require_same(before)
+        taken = take(before)
+        rows, chains = taken.rows, dict(before.chains) if before else {}
+        self.method.bind(rows.types)
+        more = {**(before.more if before else {}), "identity": self._identity(), "schema": schema_text(rows.types)}
+        more |= taken.more
+        if rows.count or is_end:
+            outcome, found = self._publish(taken, batch, attempt, before, is_end=is_end)
+            chains |= {str(note["shard"]): note["chain"] for note in outcome.notes if "chain" in note}
+            more |= {**found, **_summed(outcome, before), "ended": is_end}
         elif before is not None:
-            more, attempt = dict(before.more), before.attempt  # no shard was at work
+            attempt = before.attempt  # no shard was at work
         commit = Commit(batch, attempt, rows.end, chains, more)
+        self.guard()
         states.write(commit)
         rows.blocks.unpersist()
         return commit
 
-    def _publish(self, rows: NumberedRows, batch: int, attempt: str, before: Commit | None) -> Outcome:
+    def require_same(self, before: Commit | None) -> None:
+        """Raise CheckpointError if a commit is of another stream, or its stream has ended."""
+        if before is None:
+            return
+        if before.more["identity"] != self._identity():
+            raise CheckpointError(
+                f"{self.state}: is of another method, other settings, another key or another number of shards; name "
+                "a new folder, or go back to what it was made with"
+            )
+        if before.more.get("ended"):
+            raise CheckpointError(
+                f"{self.state}: this stream has ended, everything is decided; start over with a new folder and "
+                "another place to write to"
+            )
+
+    def _publish(
+        self, taken: Taken, batch: int, attempt: str, before: Commit | None, *, is_end: bool
+    ) -> tuple[Outcome, dict[str, Any]]:
         """Decide and write everything, hidden."""
         shards = ShardStates(self.state, attempt, before.attempt if before else None, before.chains if before else {})
-        known = (self.state / before.more["admission"]).read_bytes() if before and "admission" in before.more else None
-        decided, admitted = continue_z(rows, self.recipe, shards=self.shards, states=shards, state=known)
-        replace_private(self.state / f"admission-{attempt}", admitted)
-        writer = PartWriter(self._hidden(attempt), ParquetEncoder(), decided.published)
-        trace = None
-        if self.trace is not None:
-            make_folder(self.trace)
-            trace = WriteTrace(self.trace / f"batch={batch:09d}.parquet", self.recipe)
-        outcome = decided.publish(writer, trace, suppressed=False)
-        if self.dead_letters is not None:
-            self._write_letters(outcome, batch)
-        return outcome
+        known = (self.state / before.more[_KNOWN]).read_bytes() if before and _KNOWN in before.more else None
+        decided, after = _CONTINUE[self.recipe.family](
+            taken.rows, self.recipe, shards=self.shards, states=shards, state=known, is_end=is_end
+        )
+        path = self.output.trace(batch, attempt)
+        trace = None if path is None else WriteTrace(path, self.recipe)
+        writer = self.output.writer(attempt, decided.published)
+        outcome: Outcome = decided.publish(writer, trace, suppressed=self.output.shows_suppressed)
+        name = f"{_KNOWN}-{attempt}"
+        replace_private(self.state / name, after(outcome))
+        letters, unreadable = taken.letters(outcome)
+        staged = self.output.stage(batch, attempt, letters, before)
+        unreadable += before.more.get("unreadable", 0) if before else 0
+        return outcome, {_KNOWN: name, "unreadable": unreadable, **staged}
 
-    def _show(self, commit: Commit) -> None:
-        """Let the rows of a micro-batch appear, and remove what is left of other attempts."""
-        with output_error(self.out):
-            hidden, shown = self._hidden(commit.attempt), self.out / f"batch={commit.batch:09d}"
-            if hidden.exists() and not shown.exists():
-                os.replace(hidden, shown)
-                sync_folder(self.out)
-            for left in self.out.glob(".attempt-*"):
-                shutil.rmtree(left, ignore_errors=True)
-        for path in self.state.glob("admission-*"):
-            if path.name not in (commit.more.get("admission"), self._admission_before(commit)):
+    def _remove_old(self, commit: Commit, before: Commit | None) -> None:
+        kept = {one.more.get(_KNOWN) for one in (commit, before) if one is not None}
+        for path in self.state.glob(f"{_KNOWN}-*"):
+            if path.name not in kept:
                 path.unlink(missing_ok=True)
-
-    def _admission_before(self, commit: Commit) -> str | None:
-        before = StateFolder(self.state).last_before(commit.batch)
-        return before.more.get("admission") if before else None
-
-    def _hidden(self, attempt: str) -> Path:
-        return self.out / f".attempt-{attempt}"
-
-    def _write_letters(self, outcome: Outcome, batch: int) -> None:
-        assert self.dead_letters is not None
-        found = [] if outcome.refused is None else outcome.refused.sort_by("row").to_pylist()
-        lines = []
-        for one in found:
-            refusal = self.method.explain(one["reason"])
-            lines.append(orjson.dumps({"row": one["row"], "column": refusal.column, "reason": refusal.sentence}))
-        replace_private(self.dead_letters / f"batch={batch:09d}.jsonl", b"".join(line + b"\n" for line in lines))
 
     def _identity(self) -> str:
         """Which method, settings, key and shards the state belongs to."""
@@ -134,24 +176,11 @@ class MicroBatches:
         return hashlib.sha256(known).hexdigest()
 
 
-def stream_writer(frame: DataFrame, micro_batches: MicroBatches) -> DataStreamWriter:
-    """A writer for a streaming DataFrame; Spark keeps its own progress next to the state."""
-    make_folder(micro_batches.out)
-    make_folder(micro_batches.state)
-    progress = str(micro_batches.state / "query")
-    writer: DataStreamWriter = frame.writeStream.foreachBatch(micro_batches).option("checkpointLocation", progress)
-    return writer
-
-
-def check_stream(recipe: Recipe, out: Any, state: Any) -> None:
-    """Refuse what a stream cannot do, with what to do."""
-    if recipe.family != "z":
-        raise PolicyError(
-            f"[anonymize] method: {recipe.method} decides a streaming DataFrame on one machine only; read it as a "
-            "batch, or use z-anonymity"
-        )
-    if out is None or state is None:
-        raise OutputError(
-            "a streaming DataFrame needs out and state: a folder for the rows and one for the state, which every "
-            "machine has mounted under the same path"
-        )
+def _summed(outcome: Outcome, before: Commit | None) -> dict[str, Any]:
+    """Counts of the whole stream, and sizes and measurements as they are now."""
+    counts = Counter(before.more.get("counts", {}) if before else {})
+    counts.update(outcome.counts)
+    return {
+        "counts": dict(counts), "metrics": outcome.metrics, "live_pairs": outcome.live_pairs,
+        "state_bytes": outcome.state_bytes,
+    }  # fmt: skip

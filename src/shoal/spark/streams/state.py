@@ -10,6 +10,7 @@ shards are done; files of other attempts are never read.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
 
 from shoal.crypto.private_files import replace_private, sync_folder
 from shoal.crypto.safe_open import create_file
@@ -51,6 +53,11 @@ class StateFolder:
     """The folder of a stream's state, as the driver sees it."""
 
     path: Path
+
+    def last(self) -> Commit | None:
+        """The newest commit."""
+        found = self._commits()
+        return self.read(max(found)) if found else None
 
     def last_before(self, batch: int) -> Commit | None:
         """The newest commit before a micro-batch."""
@@ -88,6 +95,16 @@ class StateFolder:
 
     def _commit(self, batch: int) -> Path:
         return self.path / f"batch-{batch:09d}.json"
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """A schema as text, for a commit."""
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def schema_of(text: str) -> pa.Schema:
+    """The schema of a text."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from shoal.spark.decisions import Decisions
 from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of, types_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.tuples.clock import SKELETON, TIMES, MoveClock
+from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock
 from shoal.spark.tuples.cuts import LEARNING_ROWS, Cuts, TupleSorter
 from shoal.spark.tuples.shard import TupleShard, dead_decisions, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
@@ -45,9 +45,7 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     schema = decision_schema(method.output_schema)
     cuts = learn_cuts(rows, recipe, shards)
     count, last = len(cuts) + 1, rows.end - 1
-    work = AssignShards(recipe, rows.types, cuts, is_timed=settings.is_timed)
-    frame = rows.frame
-    assigned = mapped(frame, work, pa.schema([*types_of(frame), *(_READ if settings.is_timed else _ASSIGNED)]))
+    assigned = assign_shards(rows, recipe, cuts, is_timed=settings.is_timed)
     ahead = None
     if settings.is_timed:
         assigned = _with_clock(assigned, settings.max_gap_ns).persist()
@@ -74,6 +72,12 @@ def learn_cuts(rows: NumberedRows, recipe: Recipe, shards: int) -> Cuts:
     if sample.num_rows:
         sorter.learn(cast(sample, rows.types), shards)
     return sorter.cuts
+
+
+def assign_shards(rows: NumberedRows, recipe: Recipe, cuts: Cuts, *, is_timed: bool) -> DataFrame:
+    """Read every row once, and say which shard it goes to."""
+    frame, work = rows.frame, AssignShards(recipe, rows.types, cuts, is_timed=is_timed)
+    return mapped(frame, work, pa.schema([*types_of(frame), *(_READ if is_timed else _ASSIGNED)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def _with_clock(read: DataFrame, max_gap_ns: int) -> DataFrame:
     """Add the time of the whole stream at every row."""
     skeleton = read.select(*SKELETON).repartition(1).sortWithinPartitions(ROW)
     times = mapped(skeleton, MoveClock(max_gap_ns), TIMES)
-    return read.drop(TIME, USABLE, *KEYS).join(times, ROW)
+    return read.drop(TIME, USABLE, *KEYS).join(times.drop(STATE), ROW)
 
 
 @dataclass(frozen=True, slots=True)

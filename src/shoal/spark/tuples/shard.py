@@ -107,15 +107,16 @@ class TupleShard:
         """Decide what is due at this time of the whole stream."""
         return self._decided(self._method.advance(np.datetime64(clock, "ns")), at_end=False)
 
-    def finish(self, clock: int) -> list[pa.RecordBatch]:
-        """The stream ends at this time: decide everything, and add a note with counts.
+    def finish(self, clock: int | None) -> list[pa.RecordBatch]:
+        """The stream ends at this time, if one is known: decide everything, and add a note with counts.
 
         What is not due by then is marked as decided at the end: a row without enough others in this shard may find
         them in another.
         """
-        return [self.pass_time(clock), self._decided(self._method.flush(), at_end=True), self.note()]
+        due = [] if clock is None else [self.pass_time(clock)]
+        return [*due, self._decided(self._method.flush(), at_end=True), self.note()]
 
-    def note(self) -> pa.RecordBatch:
+    def note(self, **more: Any) -> pa.RecordBatch:
         """Counts and losses so far."""
         counts, metrics = self._method.counts, self._method.metrics
         decided = counts["released"] + counts["suppressed"]
@@ -123,6 +124,8 @@ class TupleShard:
         found = {
             "decided": decided, "max_delay": metrics["max_delay"], "clamped": metrics["clamped"], "sums": sums,
             **{name: metrics[name] for name in ("formed", "merged", "reused")},
+            "shard": self._shard, "pushed": counts["pushed"], "suppressed": counts["suppressed"],
+            "pending": len(self._own), **more,
         }  # fmt: skip
         text = orjson.dumps(found).decode()
         fields = [pa.nulls(1, field.type) for field in (*DECISION, *wire_schema(self.published))]

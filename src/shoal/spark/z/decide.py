@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,27 +43,29 @@ _SUMMED: Final = ("live_pairs", "state_bytes")
 
 def decide_z(rows: NumberedRows, recipe: Recipe, *, shards: int) -> ZDecisions:
     """Decide all rows of a finite stream."""
-    return _decided(rows, recipe, shards=shards, states=None, state=None)[0]
+    return _decided(rows, recipe, shards=shards, states=None, state=None, is_end=True)[0]
 
 
 def continue_z(
-    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates, state: bytes | None
-) -> tuple[ZDecisions, bytes]:
-    """Decide the next rows of a stream; `state` is that of admission after the rows before. Return the next one, too.
+    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates, state: bytes | None, is_end: bool = False
+) -> tuple[ZDecisions, Callable[[Outcome], bytes]]:
+    """Decide the next rows of a stream; `state` is that of admission after the rows before.
 
-    Shards keep their states when the decisions are published, and note where.
+    The second result makes the next one. Shards keep their states when the decisions are published, and note where. At
+    the end of the stream everything that is pending is decided.
     """
-    return _decided(rows, recipe, shards=shards, states=states, state=state)
+    decided, after = _decided(rows, recipe, shards=shards, states=states, state=state, is_end=is_end)
+    return decided, lambda outcome: after
 
 
 def _decided(
-    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates | None, state: bytes | None
+    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates | None, state: bytes | None, is_end: bool
 ) -> tuple[ZDecisions, bytes]:
     from pyspark.sql import functions as f
 
     method: Any = recipe.make()
     method.bind(rows.types)
-    context, is_end = rows.blocks.sparkSession.sparkContext, states is None
+    context = rows.blocks.sparkSession.sparkContext
     ranges = Ranges.of(rows.first, rows.count, context.defaultParallelism)
     needed = [PART, BLOCK, HEAD, *([ABOUT] if rows.opening.person else [])]
     heads = rows.blocks.select(*needed).repartition(1).sortWithinPartitions(PART, BLOCK)
@@ -71,9 +73,9 @@ def _decided(
     admitted = mapped(heads, admit, ADMITTED).persist()
     found = read_admission(states_only(admitted).toArrow(), is_end=is_end)
     admission = context.broadcast(found)
-    split = SplitRows(recipe, rows.opening, shards, admission, None if is_end else rows.first)
+    split = SplitRows(recipe, rows.opening, shards, admission, None if states is None else rows.first)
     by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(shards, f.col(SHARD))
-    judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states)
+    judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states, is_end)
     judged = mapped(by_shard.sortWithinPartitions(SHARD, PART, BLOCK), judge, PIECES)
     pieces = decisions_only(admitted).union(judged)
     decisions = ZDecisions(

@@ -107,7 +107,9 @@ class JudgeShards:
     """The number after the last record's."""
     ranges: Ranges
     states: ShardStates | None = None
-    """Where shards are kept between micro-batches; None if the stream ends with these records."""
+    """Where shards are kept between micro-batches; None if these records are the whole stream."""
+    is_end: bool = False
+    """Whether a stream of micro-batches ends with these records."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, parts in groupby(_gathered(batches), key=itemgetter(0)):
@@ -128,6 +130,9 @@ class JudgeShards:
         for rows in parts:
             log.append(rows)
             yield from shard.judge(rows)
+        if self.is_end:
+            yield from shard.finish(self.end)
+            return
         yield from shard.pass_time(self.end)
         chain = states.keep(number, shard, lambda: self._log(clock, log))
         yield shard.note(chain=chain)
@@ -211,7 +216,8 @@ class ZShard:
 
     def finish(self, end: int) -> Iterator[pa.RecordBatch]:
         """Judge what waits: the stream has ended."""
-        yield from self.pass_time(end)
+        if self._next < end:
+            yield from self.pass_time(end)
         last = Clock(np.array([end]), self._clock.newest[-1:], is_end=True)
         yield from self._decided(self._method.judge(self._nothing(last)))
         yield self.note()

@@ -43,7 +43,7 @@ class Ranges:
 
     def __call__(self, turns: Ints) -> Ints:
         """The range of each arrival; what is decided at the end is in the last one."""
-        within = np.minimum(turns - self.first, self.count - 1)
+        within = np.minimum(turns - self.first, max(self.count - 1, 0))
         return within * self.ranges // max(self.count, 1)
 
 

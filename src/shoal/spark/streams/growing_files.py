@@ -1,0 +1,76 @@
+"""Files as a stream: what a micro-batch reads are the files that have come since the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from shoal.errors import InputError
+from shoal.methods.base import StreamMethod
+from shoal.pipeline.wiring import make_files
+from shoal.policy import Policy
+from shoal.sources.input_file import InputFile
+from shoal.spark.decisions import Outcome
+from shoal.spark.files import FileRows, read_files
+from shoal.spark.letters import Letter, dead_letters
+from shoal.spark.streams.micro_batches import Taken
+from shoal.spark.streams.state import Commit, schema_of, schema_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class GrowingFiles:
+    """The files of a policy, in the order of their names; those that come later are later in the stream."""
+
+    def __init__(self, policy: Policy, method: StreamMethod, head: tuple[str, ...]) -> None:
+        self._policy, self._method, self._head = policy, method, head
+
+    def plan(self, before: Commit | None) -> dict[str, Any] | None:
+        """The files that are new; None if there are none."""
+        known = set(before.more["files"]) if before else set()
+        try:
+            found = [str(file.path) for file in make_files(self._policy)]
+        except InputError:
+            places = [place.path for place in self._policy.file_source.path]
+            if not any(place.is_dir() for place in places):
+                raise
+            found = []
+        new = [name for name in found if name not in known]
+        return {"files": new} if new else None
+
+    def take(self, session: SparkSession, plan: Mapping[str, Any], before: Commit | None) -> Taken:
+        """The records of the planned files; the first file of the stream determines the types."""
+        compression = self._policy.file_source.compression
+        files = [InputFile(Path(name), compression=compression) for name in plan["files"]]
+        more = before.more if before else {}
+        read = read_files(
+            session, self._policy, files, self._method.columns, self._head,
+            first=before.end if before else 0, types=_types(more),
+        )  # fmt: skip
+        known = [*more.get("files", ()), *plan["files"]]
+        kept = {
+            "files": known,
+            "types": schema_text(pa.schema(list(read.types.items()))),
+            "numbers_rows": read.numbers_rows,
+        }
+        return Taken(read.rows, lambda outcome: self._letters(outcome, read), kept)
+
+    def keep(self, commit: Commit) -> None:
+        """Nothing to do: files stay where they are."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _letters(self, outcome: Outcome, read: FileRows) -> tuple[list[Letter], int]:
+        def place(row: int, line: int | None) -> dict[str, Any]:
+            return read.place(row) if line is None else {**read.place(row), "line": line}
+
+        return dead_letters(outcome, read.rows, self._method, place)
+
+
+def _types(more: Mapping[str, Any]) -> dict[str, pa.DataType] | None:
+    return {field.name: field.type for field in schema_of(more["types"])} if "types" in more else None

@@ -1,0 +1,225 @@
+"""Tuple methods on streams: every micro-batch continues the shards of the one before.
+
+What the driver knows between micro-batches is sealed with the state: the cuts between shards, the clock of the stream,
+the first rows until cuts are learnt on them. Before that, all rows go to shard 0. When shards have become uneven, cuts
+are learnt again; rows that are pending stay in their shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from shoal.crypto.snapshots import open_state, seal_state
+from shoal.methods.arrow_input import as_bytes
+from shoal.methods.release import RELEASED, SUPPRESSED
+from shoal.spark.blocks import packed
+from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, cast, decision_schema
+from shoal.spark.decisions import Decisions, Outcome
+from shoal.spark.frames import by_shard, collected, mapped, shards_of
+from shoal.spark.recipe import Recipe
+from shoal.spark.rows import NumberedRows
+from shoal.spark.streams.state import ShardStates
+from shoal.spark.tuples import cuts as learning
+from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock, time_after
+from shoal.spark.tuples.cuts import Cuts, TupleSorter
+from shoal.spark.tuples.decide import RefuseAhead, assign_shards
+from shoal.spark.tuples.shard import TupleShard, shard_recipe
+from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Ints = npt.NDArray[np.int64]
+UNEVEN: Final = 4
+"""Cuts are learnt again when a shard gets this many times its share of the rows, or less than one part of it."""
+_ROWS_OF_A_DEAL: Final = 10
+"""Shares are compared when this many times the rows of learning have come since cuts were learnt."""
+
+
+def continue_tuples(
+    rows: NumberedRows, recipe: Recipe, *, shards: int, states: ShardStates, state: bytes | None, is_end: bool = False
+) -> tuple[Decisions, Callable[[Outcome], bytes]]:
+    """Decide the next rows of a stream; `state` is what was known after the rows before.
+
+    The second result makes the next one, given what was decided. Shards keep their states when the decisions are
+    published, and note where. At the end of the stream everything that is pending is decided.
+    """
+    inner, settings = shard_recipe(recipe), recipe.settings()
+    method = inner.make()
+    method.bind(pa.schema([*rows.types, (CLOCK, pa.timestamp("ns", tz="UTC"))]))
+    schema = decision_schema(method.output_schema)
+    known = TupleStream.opened(recipe, state).dealt(rows, recipe, shards)
+    assigned = assign_shards(rows, recipe, known.cuts, is_timed=settings.is_timed)
+    ahead, last, stored = None, rows.end - 1 if rows.end else None, []
+    if settings.is_timed:
+        times, known = _moved_clock(assigned, settings.max_gap_ns, known)
+        assigned = assigned.drop(TIME, USABLE, *KEYS).join(times.drop(STATE), ROW)
+        stored.append(times)
+        last = time_after(settings.max_gap_ns, known.clock)
+        ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
+        assigned = assigned.where(f"not {AHEAD}")
+    work = ContinueShards(inner, rows.types, last, states, is_end)
+    reached = assigned.unionByName(_every_shard(assigned, known.shards), allowMissingColumns=True)
+    decided = mapped(by_shard(reached, known.shards), work, schema).persist()
+    oldest = None if settings.is_timed else rows.end - 1 - int(settings.deadline)
+    decisions = Decisions(
+        decided if ahead is None else decided.union(ahead), method.output_schema,
+        trace_of=lambda dead: TupleTrace(settings.k, settings.is_timed, np.concatenate((known.dead, dead))),
+        metrics_of=partial(_metrics, is_timed=settings.is_timed), stored=(*stored, decided),
+    )  # fmt: skip
+    return decisions, lambda outcome: known.after(outcome, oldest).sealed(recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleStream:
+    """What the driver knows between micro-batches."""
+
+    cuts: Cuts = ()
+    shards: int = 1
+    """That were ever used: some may only have rows that are pending."""
+    is_learning: bool = True
+    sample: pa.RecordBatch | None = None
+    """The first rows, while there are too few to learn cuts."""
+    clock: bytes = b""
+    dead: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Numbers of the rows that were refused since the oldest one that may be pending, where deadlines count rows."""
+    pushed: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    """How many rows every shard was given."""
+    pushed_before: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    """The same when cuts were learnt."""
+
+    @classmethod
+    def opened(cls, recipe: Recipe, state: bytes | None) -> TupleStream:
+        """From sealed(); without a state, at the beginning of the stream."""
+        if state is None:
+            return cls()
+        found = open_state(recipe.secret(), state)
+        arrays = found.arrays
+        sample = arrays["sample"].tobytes()
+        return cls(
+            tuple(tuple(cut) for cut in arrays["cuts"].reshape(-1, 4).tolist()),
+            found.header["shards"],
+            found.header["is_learning"],
+            pa.ipc.open_stream(sample).read_next_batch() if sample else None,
+            arrays["clock"].tobytes(),
+            *(arrays[name].copy() for name in ("dead", "pushed", "pushed_before")),
+        )
+
+    def sealed(self, recipe: Recipe) -> bytes:
+        """The state, sealed."""
+        sample = as_bytes(packed(self.sample).buffers()[2]) if self.sample is not None else np.empty(0, dtype=np.uint8)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "cuts": np.array(self.cuts, dtype=np.float64).reshape(-1), "sample": sample,
+            "clock": np.frombuffer(self.clock, dtype=np.uint8), "dead": self.dead, "pushed": self.pushed,
+            "pushed_before": self.pushed_before,
+        }  # fmt: skip
+        return seal_state(recipe.secret(), {"shards": self.shards, "is_learning": self.is_learning}, arrays)
+
+    def dealt(self, rows: NumberedRows, recipe: Recipe, shards: int) -> TupleStream:
+        """With cuts for these rows: those known, or new ones where enough rows are there to learn them."""
+        if not (self.is_learning or self.is_uneven) or not rows.count:
+            return self
+        needed = learning.LEARNING_ROWS - (self.sample.num_rows if self.sample is not None else 0)
+        first = collected(rows.frame.where(f"{ROW} < {rows.first + needed}"), [ROW, *rows.types.names])
+        sample = cast(first, rows.types)
+        if self.sample is not None:
+            sample = pa.concat_batches([self.sample, sample])
+        if sample.num_rows < learning.LEARNING_ROWS:
+            return replace(self, is_learning=True, sample=sample)
+        sorter = TupleSorter(recipe)
+        sorter.learn(sample, shards)
+        known = replace(self, cuts=sorter.cuts, is_learning=False, sample=None, pushed_before=self.pushed)
+        return replace(known, shards=max(known.shards, sorter.shards))
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the stream has drifted: since cuts were learnt, a shard got far more or far less than its share."""
+        before = np.zeros_like(self.pushed)
+        before[: len(self.pushed_before)] = self.pushed_before
+        found = (self.pushed - before)[: len(self.cuts) + 1]
+        total = int(found.sum())
+        if total < _ROWS_OF_A_DEAL * learning.LEARNING_ROWS:
+            return False
+        return bool(found.max() * len(found) > UNEVEN * total or found.min() * len(found) * UNEVEN < total)
+
+    def after(self, outcome: Outcome, oldest: int | None) -> TupleStream:
+        """After a micro-batch; `oldest` is the number before that of any pending row."""
+        pushed = np.zeros(self.shards, dtype=np.int64)
+        for note in outcome.notes:
+            pushed[note["shard"]] = note["pushed"]
+        dead = self.dead
+        if oldest is not None and outcome.refused is not None:
+            dead = np.concatenate((dead, np.sort(outcome.refused["row"].to_numpy())))
+        return replace(self, pushed=pushed, dead=dead if oldest is None else dead[dead >= oldest])
+
+
+def _moved_clock(read: DataFrame, max_gap_ns: int, known: TupleStream) -> tuple[DataFrame, TupleStream]:
+    """The time of the whole stream at every row; and what is known with the clock after them."""
+    skeleton = read.select(*SKELETON).repartition(1).sortWithinPartitions(ROW)
+    times = mapped(skeleton, MoveClock(max_gap_ns, known.clock), TIMES).persist()
+    (found,) = times.where(f"{ROW} is null").select(STATE).collect()
+    return times, replace(known, clock=bytes(found[0]))
+
+
+def _every_shard(like: DataFrame, shards: int) -> DataFrame:
+    """A row without a number for every shard: time passes in all of them."""
+    from pyspark.sql import functions as f
+
+    return like.sparkSession.range(0, shards, 1, 1).select(f.col("id").cast("int").alias(SHARD))
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueShards:
+    """Continues shards on an executor; rows come sorted by shard and number."""
+
+    recipe: Recipe
+    types: pa.Schema
+    last: int | None
+    """The time of the whole stream after these rows; None if it is not certain yet."""
+    states: ShardStates
+    is_end: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, parts in shards_of(batches):
+            make = partial(TupleShard, self.recipe, number, self.types)
+            shard: TupleShard = self.states.open(number, make, self._replay)
+            given = []
+            for part in parts:
+                rows = part.filter(part.column(ROW).is_valid())
+                if rows.num_rows:
+                    given.append(rows)
+                    yield shard.push(rows)
+            if self.is_end:
+                yield from shard.finish(self.last)
+                continue
+            if self.last is not None:
+                yield shard.pass_time(self.last)
+            chain = self.states.keep(number, shard, partial(self._log, given))
+            yield shard.note(chain=chain)
+
+    def _log(self, given: list[pa.RecordBatch]) -> bytes:
+        """What a shard was given, from which it can be decided again."""
+        rows = as_bytes(packed(pa.concat_batches(given)).buffers()[2]) if given else np.empty(0, dtype=np.uint8)
+        return seal_state(self.recipe.secret(), {"last": self.last}, {"rows": rows})
+
+    def _replay(self, shard: TupleShard, log: bytes) -> None:
+        """Decide again what a shard was given."""
+        state = open_state(self.recipe.secret(), log)
+        if len(state.arrays["rows"]):
+            shard.push(pa.ipc.open_stream(pa.py_buffer(state.arrays["rows"])).read_next_batch())
+        if state.header["last"] is not None:
+            shard.pass_time(state.header["last"])
+
+
+def _metrics(notes: list[dict[str, Any]], counts: dict[str, int], *, is_timed: bool) -> dict[str, Any]:
+    """The metrics of the whole stream so far; notes count all that their shards have decided."""
+    suppressed = sum(note["suppressed"] for note in notes)
+    whole = {RELEASED: sum(note["decided"] for note in notes) - suppressed, SUPPRESSED: suppressed}
+    return tuple_metrics(notes, whole, shards=len(notes), is_timed=is_timed)

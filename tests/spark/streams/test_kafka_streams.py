@@ -1,0 +1,99 @@
+"""Topics of Kafka in and out on Spark: the messages of a run on one machine, each once, through crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.observe.observer import Observer
+from shoal.pipeline import Pipeline
+from shoal.policy import load_policy
+from shoal.spark.streams.run import SparkStream
+from tests.spark.streams.crashes import Crash, Crashes
+
+pytest.importorskip("confluent_kafka")
+from tests.brokers.kafka_scene import messages, policy_text
+from tests.brokers.kafka_server import Kafka
+
+PARTITIONS = 3
+STEPS = ("planned", "decided, not committed", "shown, not cleaned")
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    missing = Kafka.missing()
+    if missing:
+        pytest.skip(missing)
+    with Kafka() as running:
+        yield running
+
+
+def policy(kafka: Kafka, folder: Path, name: str, sink: str) -> Path:
+    """A policy that reads the topic `in`."""
+    source = f'kind = "kafka"\nbrokers = "{kafka.address}"\ntopics = ["in"]\nuntil = "end"\nkey_column = "user"'
+    source += '\nheaders = {note = "note"}'
+    sections = {"source": source, "sink": sink, "checkpoint": f'path = "{name}-state"'}
+    path = folder / f"{name}.toml"
+    path.write_text(policy_text("z", **sections))
+    return path
+
+
+def streamed(path: Path, **options: Any) -> Any:
+    return SparkStream(load_policy(path), Observer(), master="local[2]", shards=3, **options).execute()
+
+
+def test_topics_are_published_once_and_as_on_one_machine(
+    session: Any, kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic, partitions in (("in", PARTITIONS), ("here", 2), ("there", 2)):
+        kafka.make_topic(topic, partitions)
+    for topic in ("here", "there"):
+        kafka.make_topic(f"{topic}-dead-letters", 1)
+    for log in (found := messages("z", PARTITIONS, rows=600)):
+        for number, message in enumerate(log):
+            message |= {"key": f"u{number % 29}".encode(), "headers": [("note", f"n{number % 2}".encode())]}
+    kafka.produce("in", found)
+    here, there = (policy(kafka, tmp_path, name, f'kind = "kafka"\ntopic = "{name}"') for name in ("here", "there"))
+    crashes = Crashes(monkeypatch)
+    for step in STEPS:
+        crashes.arm(step)
+        with pytest.raises(Crash):
+            streamed(there)
+    summary, expected = streamed(there), Pipeline(load_policy(here)).run()
+    assert kafka.content("there") == kafka.content("here")
+    assert kafka.content("there-dead-letters") == kafka.content("here-dead-letters")
+    assert (summary.rows_in, summary.released, summary.dead) == (600, expected.released, expected.dead)
+    assert summary.released > 100
+    assert summary.dead_by_reason == {name: count for name, count in expected.dead_by_reason.items() if count}
+    assert streamed(there).finished_before
+
+
+def test_messages_that_keep_coming_are_published_as_files_in_micro_batches(
+    session: Any, kafka: Kafka, tmp_path: Path
+) -> None:
+    """Every micro-batch has one partition's next messages, so the order is that of the log."""
+    kafka.make_topic("more", 1)
+    path = policy(kafka, tmp_path, "files", 'kind = "jsonl"\npath = "files/"')
+    path.write_text(path.read_text().replace('["in"]', '["more"]').replace('until = "end"\n', ""))
+    (log,) = messages("z", 1, rows=400)
+    log = [{**one, "key": f"u{number % 29}".encode(), "headers": {"note": b"n"}} for number, one in enumerate(log)]
+    for start in range(0, 400, 200):
+        kafka.produce("more", [log[start : start + 200]])
+        assert streamed(path, once=True).stopped
+    streamed(path, once=True)  # nothing new
+    path.write_text(path.read_text().replace('kind = "kafka"\n', 'kind = "kafka"\nuntil = "end"\n'))
+    there = streamed(path)
+    whole = policy(kafka, tmp_path, "whole", 'kind = "jsonl"\npath = "whole/"')
+    whole.write_text(whole.read_text().replace('["in"]', '["more"]'))
+    here = Pipeline(load_policy(whole)).run()
+    rows = {name: _lines(tmp_path / name) for name in ("files", "whole")}
+    assert rows["files"] == rows["whole"]
+    assert (there.released, there.dead) == (here.released, here.dead)
+    assert (tmp_path / "files.dead.jsonl").read_text() == (tmp_path / "whole.dead.jsonl").read_text()
+
+
+def _lines(folder: Path) -> list[str]:
+    return [line for part in sorted(folder.glob("part-*")) for line in part.read_text().splitlines()]

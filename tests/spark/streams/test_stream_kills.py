@@ -1,0 +1,122 @@
+"""Streams whose driver, executors or shuffles are lost in the middle of a micro-batch publish the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shoal
+from shoal.observe.observer import Observer
+from shoal.pipeline import Pipeline
+from shoal.policy import load_policy
+from shoal.spark.decisions import Decisions
+from shoal.spark.streams.run import SparkStream
+from shoal.spark.tuples import cuts
+from tests.spark.processes import EXECUTOR, start
+from tests.spark.scene import EVENTS, TUPLES, Stage, events, people
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+LOCAL = "local[2]"
+
+
+@pytest.fixture
+def no_logs_are_left() -> Iterator[None]:
+    """A local cluster writes the logs of its executors into the folder of PySpark."""
+    yield
+    found = find_spec("pyspark")
+    assert found is not None
+    shutil.rmtree(Path(str(found.origin)).parent / "work", ignore_errors=True)
+
+
+def with_checkpoint(policy: Path) -> Path:
+    policy.write_text(policy.read_text() + '\n[checkpoint]\npath = "state"\nevery = "1s"\n')
+    return policy
+
+
+def test_a_stream_of_events_survives_kills_at_several_steps_and_a_signal(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, no_logs_are_left: None
+) -> None:
+    """The driver and everything it started die twice, an executor once; the last run is asked to stop, and finished."""
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
+    stage.write(events(1200), files=3)
+    late = {**EVENTS, "lateness": "40s"}
+    Pipeline(load_policy(stage.policy(late, "here", time=True))).run()
+    policy, state, out = with_checkpoint(stage.policy(late, "there", time=True)), stage.folder / "state", "there"
+    last = stage.folder / "in" / "part-2.csv"
+    waiting = Path(shutil.move(last, stage.folder / "last"))
+    for folder, pattern in ((state, "plan-*.json"), (stage.folder / out, ".attempt-*/part-*")):
+        with start(policy, stage.key, "--follow", master=LOCAL) as run:
+            run.wait_for_file(folder, pattern)
+            run.kill_all()
+        assert not list((stage.folder / out).glob("part-*")), "nothing appears before the commit"
+    with start(policy, stage.key, "--follow") as run:
+        run.wait_for_file(state, "shard-*")
+        os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
+        run.wait_for_file(stage.folder / out, "part-000000000-*")
+        shutil.move(waiting, last)
+        run.wait_for_file(stage.folder / out, "part-000000001-*")
+        run.ask_to_stop()
+        code, errors = run.end()
+    assert code == 0, errors
+    assert "stopping after a last checkpoint" in errors
+    with start(policy, stage.key, master=LOCAL) as run:
+        code, errors = run.end()
+    assert code == 0, errors
+    assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
+    assert stage.letters("there") == stage.letters("here")
+    by_row = [("row", "ascending")]
+    assert stage.trace("there").sort_by(by_row).to_pylist() == stage.trace("here").sort_by(by_row).to_pylist()
+
+
+def test_a_stream_of_tuples_survives_a_kill_of_everything(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
+    stage.write(people(1200), files=2)
+    policy = with_checkpoint(stage.policy(TUPLES, "there"))
+    with start(policy, stage.key, master=LOCAL) as run:
+        run.wait_for_file(stage.folder / "state", "shard-*")
+        run.kill_all()
+    with start(policy, stage.key, master=LOCAL) as run:
+        code, errors = run.end()
+    assert code == 0, errors
+    trace = stage.trace("there")
+    assert sorted(trace["row"].to_pylist()) == list(range(1200))
+    report = shoal.audit(stage.rows("there"), str(stage.folder / "in"), trace, str(policy))
+    assert report.ok, report
+
+
+def test_lost_shuffles_and_lost_blocks_are_computed_again_with_the_same_result(
+    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the shards are decided, what executors store is lost; the shards are decided again by the same attempt."""
+    monkeypatch.setattr(cuts, "LEARNING_ROWS", 400)
+    stage.write(people(900), files=2)
+    stored = session.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
+    folders = [Path(folder.getPath()) for folder in stored.localDirs()]  # of this session only
+    count, lost = Decisions.counts, []
+
+    def losing(self: Decisions) -> dict[str, int]:
+        found = count(self)
+        for frame in self.stored:
+            frame.unpersist(blocking=True)
+        for path in [path for folder in folders for path in folder.glob("*/shuffle_*")]:
+            lost.append(path.name)
+            path.unlink()
+        return found
+
+    def run(name: str) -> Any:
+        policy = stage.policy(TUPLES, name)
+        policy.write_text(policy.read_text() + f'\n[checkpoint]\npath = "{name}-state"\n')
+        SparkStream(load_policy(policy), Observer(), master="local[2]", shards=3).execute()
+        return stage.rows(name).to_pylist(), stage.trace(name).to_pylist(), stage.letters(name)
+
+    expected = run("one")
+    monkeypatch.setattr(Decisions, "counts", losing)
+    assert run("two") == expected
+    assert lost

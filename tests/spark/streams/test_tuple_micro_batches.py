@@ -1,0 +1,107 @@
+"""Micro-batches of tuples without Spark: shards continue from memory, snapshots and logs, also if a task runs twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+
+from shoal.methods.tuples.least_loss import LeastLoss
+from shoal.schema import Numeric, Schema
+from shoal.spark.columns import CLOCK, NOTE, ROW, SHARD
+from shoal.spark.decisions import Outcome
+from shoal.spark.recipe import Recipe
+from shoal.spark.streams import state as shard_memory
+from shoal.spark.streams.state import ShardStates
+from shoal.spark.tuples import cuts
+from shoal.spark.tuples.continuing import ContinueShards, TupleStream
+from shoal.spark.tuples.shard import shard_recipe
+from tests.spark.scene import KEY, people
+
+pytestmark = pytest.mark.compiled
+ROWS, STEP, SHARDS = 900, 150, 3
+SCHEMA = Schema(person="id", quasi=[Numeric("age", low=17, high=90), Numeric("income", low=0, high=1000)])
+TYPES = pa.schema([("id", pa.string()), ("age", pa.int64()), ("income", pa.int64())])
+
+
+@pytest.fixture(autouse=True)
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+
+
+def recipe() -> Recipe:
+    return Recipe.of(LeastLoss(SCHEMA, k=4, deadline=60, reuse=20))
+
+
+def parts(first: int) -> list[pa.RecordBatch]:
+    """The rows of a micro-batch as they come to shards: sorted, with a row without a number for every shard."""
+    rows = [{**row, ROW: first + at, CLOCK: first + at} for at, row in enumerate(people(ROWS)[first : first + STEP])]
+    every = [{ROW: None, CLOCK: None, SHARD: shard} for shard in range(SHARDS)]
+    rows = [{**row, SHARD: int(row["income"] or 0) % 1000 * SHARDS // 1000} for row in rows]
+    schema = pa.schema([*TYPES, (ROW, pa.int64()), (SHARD, pa.int32()), (CLOCK, pa.int64())])
+    return (
+        pa.Table.from_pylist([*every, *rows], schema=schema).sort_by([(SHARD, "ascending"), (ROW, "ascending")])
+    ).to_batches(max_chunksize=70)
+
+
+def decided(folder: Path, attempt: str, previous: str | None, chains: dict[str, Any], first: int, **more: Any) -> Any:
+    """What shards decide, without notes; and the files that lead to them."""
+    states = ShardStates(folder, attempt, previous, chains)
+    work = ContinueShards(shard_recipe(recipe()), TYPES, first + STEP - 1, states, more.get("is_end", False))
+    table = pa.Table.from_batches(list(work(parts(first))))
+    notes = [orjson.loads(note) for note in table[NOTE].drop_null().to_pylist()]
+    rows = [row for row in table.drop_columns([NOTE]).to_pylist() if row[ROW] is not None]
+    return rows, {str(note["shard"]): note["chain"] for note in notes if "chain" in note}
+
+
+def test_shards_continue_alike_from_memory_and_from_files_and_if_a_task_runs_twice(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    chains: dict[str, dict[str, Any]] = {"one": {}, "two": {}}
+    logs = pending = 0
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        before = f"a{number - 1}" if number else None
+        is_end = first + STEP >= ROWS
+        one, kept = decided(tmp_path / "one", f"a{number}", before, chains["one"], first, is_end=is_end)
+        if number % 2:
+            shard_memory._IN_MEMORY.clear()  # another worker
+        if number == 3:  # a copy of the task that is slower, and one whose attempt is never committed
+            decided(tmp_path / "two", f"a{number}", before, chains["two"], first)
+            decided(tmp_path / "two", "lost", before, chains["two"], first)
+            shard_memory._IN_MEMORY.clear()
+        two, again = decided(tmp_path / "two", f"a{number}", before, chains["two"], first, is_end=is_end)
+        assert one == two, number
+        assert sorted(kept) == ([] if is_end else ["0", "1", "2"])
+        chains |= {"one": kept, "two": again}
+        logs += sum(len(chain) > 1 for chain in again.values())
+        pending += sum(row[ROW] < first for row in two)
+    assert logs > 0
+    assert pending > 0, "rows are published with the micro-batch that decides them"
+
+
+def test_what_the_driver_knows_is_sealed_and_says_when_the_stream_has_drifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuts, "LEARNING_ROWS", 10)
+    made, split = recipe(), ((0.0, 40.0, 0.0, 0.0),)
+    known = TupleStream(split, 2, is_learning=False, pushed_before=np.array([50, 0]), dead=np.array([3, 95]))
+    for counts, drifted in (([100, 50], False), ([148, 2], True), ([60, 12], False)):
+        notes = [{"shard": shard, "pushed": pushed} for shard, pushed in enumerate(counts)]
+        notes[0]["pushed"] += 50
+        refused = pa.table({"row": [101, 99], "reason": ["null-person"] * 2})
+        after = known.after(Outcome({}, refused, {}, notes), oldest=90)
+        assert after.is_uneven is drifted, counts
+        assert after.dead.tolist() == [95, 99, 101]
+        sealed = after.sealed(made)
+        assert b"cuts" not in sealed
+        again = TupleStream.opened(made, sealed)
+        assert again.cuts == split
+        assert again.pushed.tolist() == after.pushed.tolist()
+    sample = pa.record_batch({"id": ["a"], "age": [3]})
+    kept = TupleStream.opened(made, TupleStream(sample=sample).sealed(made))
+    assert kept.sample == sample
+    assert kept.is_learning

@@ -1,0 +1,71 @@
+"""Tuple methods on streams: shards continue through crashes with the same rows, and k holds on the union."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import shoal
+import shoal.spark
+from shoal.crypto.keys import as_secret
+from shoal.encode.sealed import read_sealed_trace
+from shoal.spark.streams.state import Commit, StateFolder
+from shoal.spark.tuples import cuts
+from tests.spark.scene import KEY, TUPLES, Stage, people
+from tests.spark.streams.test_dataframes import Crash, published
+
+ROWS, FILES = 4000, 4
+
+
+def streamed(session: Any, stage: Stage, policy: Path, name: str, *, crashes: int = 0) -> list[Any]:
+    """What a stream publishes, by micro-batch; it is started again after every crash."""
+    folder = stage.folder / "in"
+    stream = session.readStream.schema(session.read.parquet(str(folder)).schema)
+    frame = stream.option("maxFilesPerTrigger", 1).parquet(str(folder))
+    places = {one: stage.folder / f"{name}-{one}" for one in ("out", "state", "trace", "dead_letters")}
+    for left in range(crashes, -1, -1):
+        query = shoal.spark.anonymize(frame, policy, shards=4, **places).trigger(availableNow=True).start()
+        with pytest.raises(Exception, match="Crash") if left else nullcontext():
+            query.awaitTermination()
+    return published(places["out"])
+
+
+@pytest.mark.parametrize(
+    ("anonymize", "time"),
+    [(TUPLES, False), ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True)],
+    ids=["arrivals", "durations"],
+)
+def test_micro_batches_are_identical_through_crashes_and_anonymous_on_the_union(
+    session: Any, stage: Stage, anonymize: dict[str, Any], time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write(people(ROWS), files=FILES, kind="parquet")
+    for number, path in enumerate(sorted((stage.folder / "in").iterdir())):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    monkeypatch.setattr(cuts, "LEARNING_ROWS", 1500)
+    policy = stage.policy(anonymize, "there", kind="parquet", time=time)
+    expected = streamed(session, stage, policy, "one")
+    write, crashes = StateFolder.write, {1, 2}
+
+    def crashing(self: StateFolder, commit: Commit) -> None:
+        if commit.batch in crashes:
+            crashes.remove(commit.batch)
+            raise Crash
+        write(self, commit)
+
+    monkeypatch.setattr(StateFolder, "write", crashing)
+    assert streamed(session, stage, policy, "two", crashes=2) == expected
+    rows = pa.Table.from_pylist([row for batch in expected for row in batch])
+    traces = sorted((stage.folder / "one-trace").iterdir())
+    trace = pa.concat_tables([read_sealed_trace(path, as_secret(KEY)) for path in traces])
+    report = shoal.audit(rows, str(stage.folder / "in"), trace, str(policy))
+    assert report.ok, report
+    assert len(rows) > 0.8 * ROWS
+    used = {group % 2**40 for group in trace["group"].to_pylist() if group is not None}
+    assert len(used) > 1
+    first = read_sealed_trace(traces[0], as_secret(KEY))["group"].drop_null().to_pylist()
+    assert {group % 2**40 for group in first} == {0}, "all rows are in one shard until cuts are learnt"
