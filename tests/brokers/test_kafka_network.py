@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,17 +11,28 @@ from tests.brokers.forker import Forker
 from tests.brokers.kafka_scene import Scene, Stage
 from tests.brokers.kafka_server import Kafka
 from tests.brokers.proxy import Direction, Proxy
+from tests.brokers.servers import free_port
 
 
 class ProxiedKafka(Kafka):
-    """A broker that clients reach through a proxy."""
+    """A broker that clients reach through a proxy; it does not talk to itself that way."""
 
     def prepare(self) -> None:
         self.proxy = Proxy(self.port)
+        self._inner = f"127.0.0.1:{free_port()}"
         super().prepare()
 
+    def listeners(self) -> dict[str, str]:
+        return {"PLAINTEXT": self.address, "INNER": self._inner}
+
     def advertised(self) -> dict[str, str]:
-        return {"PLAINTEXT": f"127.0.0.1:{self.proxy.port}"}
+        return {"PLAINTEXT": f"127.0.0.1:{self.proxy.port}", "INNER": self._inner}
+
+    def more_settings(self) -> dict[str, Any]:
+        return {
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INNER:PLAINTEXT",
+            "inter.broker.listener.name": "INNER",
+        }
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +85,15 @@ def test_nothing_passes_for_a_moment(stage: Stage, step: str, direction: Directi
     stage.forker.ask(wake=run, is_left_alone=True)
     proxy.wait_until_held()
     proxy.resume()
+    finish(stage, scene, run)
+
+
+@pytest.mark.parametrize("step", ["after send", "before send_offsets_to_transaction"])
+def test_connections_go_silent(stage: Stage, step: str) -> None:
+    """Without being closed: the run does not wait for the time-outs of its client, one after the other."""
+    scene, run = paused(stage, step)
+    proxy_of(stage).silence()
+    stage.forker.ask(wake=run, is_left_alone=True)
     finish(stage, scene, run)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -223,9 +224,12 @@ class KafkaTransactions:
 
     def _once(self, call: Callable[[], Any]) -> None:
         """Call the client in the background: some calls hang, whatever their time-out, if brokers were replaced."""
+        begun = time.monotonic()
         try:
-            if not self._background.call(lambda: _done(call), _HUNG_SECONDS):
-                raise self._lost("the client does not return")
+            while not self._background.call(lambda: _done(call), STEP_SECONDS):
+                self._require_connected()
+                if time.monotonic() - begun >= _HUNG_SECONDS:
+                    raise self._lost("the client does not return")
         except KafkaException as error:
             found = as_error(error)
             if found.retriable() and not found.txn_requires_abort() and not found.fatal():
