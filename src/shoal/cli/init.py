@@ -1,9 +1,9 @@
-"""`shoal init`: look at a file, propose what to do with each column, and write a policy that runs."""
+"""`shoal init`: look at a file or topic, propose what to do with each column, and write a policy that runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from shoal.inspection import Facts, Proposal, Wishes
+    from shoal.inspection.reading import Data
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
@@ -20,7 +21,7 @@ _Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=
 
 
 def init(  # noqa: PLR0913 - one option for each role and parameter
-    data: Path,
+    data: str,
     *,
     out: Path = Path("policy.toml"),
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
@@ -38,12 +39,16 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     z: int | None = None,
     m: int | None = None,
     rows: int = 1_000_000,
+    source: _Names = None,
 ) -> int:
-    """Look at a file of data about people and write a policy for it.
+    """Look at a file or a live topic of data about people and write a policy for it.
 
     Proposes the role of each column with the reason, measures how identifying columns and pairs of columns are,
     recommends a method with parameters, builds hierarchies, writes a commented policy and runs the doctor on it. On a
     terminal you can change the proposal before it is written. What only you can know is marked CHECK in the policy.
+
+    Of a topic or stream it reads up to 200,000 of the messages that are there. It joins no group, moves no offset and
+    acknowledges nothing. The policy writes to another topic or stream, whose name ends in -released.
 
     Of the data only rounded bounds are written into the policy. Hierarchies list the values of their columns; they are
     written into a folder next to the policy that only you can read.
@@ -59,10 +64,15 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
 
         shoal init x.csv --yes && shoal run policy.toml
 
+        shoal init kafka://localhost:9092/visits
+
+        shoal init kafka://broker:9093/visits --source client.security.protocol=SSL
+
     Parameters
     ----------
     data
-        The file: CSV, JSON lines, Parquet or Arrow; .gz and .zst too.
+        The file: CSV, JSON lines, Parquet or Arrow; .gz and .zst too. Or kafka://HOST:PORT/TOPIC, redis://HOST:PORT/STREAM,
+        nats://HOST:PORT/STREAM, rabbitmq://HOST:PORT/STREAM.
     out
         Where the policy is written.
     yes
@@ -95,10 +105,11 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         Sets: how many items of a person may be known.
     rows
         How many rows to look at. Values that are only in later rows are missing in hierarchies.
+    source
+        A live system: a further key of [source], such as group=mine, client.NAME=VALUE or secrets.NAME=env:VARIABLE.
     """
     from shoal.errors import PolicyError
     from shoal.inspection import Wishes, look, propose
-    from shoal.inspection.reading import read_data
     from shoal.methods.registry import METHODS
 
     if method is not None and method not in METHODS:
@@ -109,8 +120,10 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         person=person, time=time, quasi=quasi, sensitive=sensitive, carry=carry, drop=drop or (), attribute=attribute,
         items=items, method=method, k=k, z=z, m=m,
     )  # fmt: skip
-    found = read_data(data, rows)
-    wishes = replace(wishes, reads_moments=found.source["kind"] in ("csv", "jsonl"), sees_all=found.is_all)
+    found = _read(data, source or (), rows, out.absolute().parent)
+    reads_moments = found.is_live or found.source["kind"] in ("csv", "jsonl")
+    arrival = next((name for name, key in found.outer.items() if key == "timestamp_column"), None)
+    wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)
     facts = look(found.table, converts=found.converts)
     proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)
@@ -118,6 +131,19 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
     return _check(data, out)
+
+
+def _read(data: str, source: Sequence[str], rows: int, folder: Path) -> Data:
+    from shoal.errors import PolicyError
+    from shoal.inspection.reading import read_data
+
+    if "://" not in data:
+        if source:
+            raise PolicyError("--source: is for live systems; leave it out")
+        return read_data(Path(data), rows)
+    from shoal.pipeline.live.first_messages import read_first_messages
+
+    return read_first_messages(data, source, rows, folder)
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
@@ -191,7 +217,7 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     return replace(wishes, **{**lists, field: [*(lists[field] or ()), name]})
 
 
-def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Path, out: Path) -> None:
+def _write(proposal: Proposal, found: Data, facts: Mapping[str, Facts], data: str, out: Path) -> None:
     """Write the policy and, into a private folder, its hierarchies."""
     import os
 
@@ -199,9 +225,10 @@ def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Pat
     from shoal.inspection.policy_text import policy_text
     from shoal.sinks.durable import output_error
 
-    source = os.path.relpath(data.absolute(), out.absolute().parent)
+    source = "" if found.is_live else os.path.relpath(Path(data).absolute(), out.absolute().parent)
     folder = f"{out.stem}-hierarchies"
-    text, trees = policy_text(proposal, found, facts, path=source, folder=folder, by=f"shoal init {data.name}")
+    by = f"shoal init {data if found.is_live else Path(data).name}"
+    text, trees = policy_text(proposal, found, facts, path=source, folder=folder, by=by)
     with output_error(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         for name, tree in trees.items():
@@ -213,7 +240,7 @@ def _write(proposal: Proposal, found: Any, facts: Mapping[str, Facts], data: Pat
         print(f"               {out.parent / folder}{os.sep}: trees of values, readable only by you")
 
 
-def _check(data: Path, out: Path) -> int:
+def _check(data: str, out: Path) -> int:
     """Let the doctor check the policy, and print what to do next; return the exit code."""
     import os
 
@@ -226,9 +253,12 @@ def _check(data: Path, out: Path) -> int:
     remarks = examine(policy, observer=LineObserver(quiet=False))
     print_remarks(remarks)
     is_fit = all(remark.level != "wrong" for remark in remarks)
+    print(f"next           {program()} run {out}")
+    if policy.sink.place is None:
+        print(f"               {program()} serve {out}: the same, with a page to watch it")
+        return 0 if is_fit else 1
     sink = policy.file_sink.path.path
     where = os.path.relpath(sink)
     trace = os.path.relpath(sink.parent / "trace.parquet")
-    print(f"next           {program()} run {out}")
     print(f"               {program()} audit {where} --truth {data} --trace {trace} --policy {out}")
     return 0 if is_fit else 1

@@ -13,6 +13,7 @@ from shoal.inspection.risk import Codes, codes
 from shoal.schema import duration_ns
 
 _WINDOWS: Final = ("1h", "6h", "1d", "7d", "30d", "365d")
+_WAITS: Final = ("10s", "1min", "5min", "30min", "2h", "12h", "2d", "7d")
 _ENOUGH: Final = 0.4
 """The share of events that is worth publishing."""
 
@@ -55,6 +56,15 @@ def order_settings(time: Facts) -> dict[str, str]:
     found = {"lateness": _longer(late, ("5min", "1h", *_WINDOWS[2:], "3650d", "36500d"))}
     gap = _longer(jump, ("24h", *_WINDOWS[3:], "3650d", "36500d"))
     return found if gap == "24h" else {**found, "max_gap": gap}
+
+
+def waiting_times(time: Facts, arrivals: int) -> dict[str, str]:
+    """`deadline` and `reuse` as durations: about as long as this many rows take to arrive, and a tenth of that."""
+    moment, usable = nanoseconds(time)
+    times = moment[usable]
+    span = int(times.max() - times.min())
+    wait = span * arrivals // max(1, len(times) - 1)
+    return {"deadline": _longer(wait, _WAITS), "reuse": _longer(wait // 10, _WAITS)}
 
 
 def _longer(nanoseconds: int, durations: tuple[str, ...]) -> str:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import pyarrow as pa
+
 from shoal.inspection.facts import Facts
 from shoal.inspection.proposal import Proposal
 from shoal.inspection.reading import Data
@@ -15,7 +17,7 @@ _ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow"
 _MEANING: Final = {
     "k": "people who share what is published", "z": "people who must share a value within the window",
     "m": "items of a person that somebody may know", "window": "how far back people count",
-    "deadline": "how many rows a row may wait for others", "reuse": "how long a published group accepts more rows",
+    "deadline": "how long, or how many rows, a row may wait", "reuse": "how long a published group accepts more rows",
     "lateness": "rows may come this late", "max_gap": "time may jump ahead this far", "l": "different sensitive values",
     "sensitive": "published unchanged, in groups in which they differ", "attribute": "published where enough share it",
     "sparse": "many of its values are rare", "k_s": "people who share a published rare value", "item": "the items",
@@ -31,7 +33,10 @@ def policy_text(
     can read.
     """
     trees: dict[str, str] = {}
-    source = {**data.source, "path": path, **_types(proposal, data, facts)}
+    source = {**data.source, **_types(proposal, data, facts)} if data.is_live else {
+        **data.source, "path": path, **_types(proposal, data, facts),
+    }  # fmt: skip
+    source |= _outer_columns(proposal, data)
     if proposal.family == "sets" and facts[proposal.anonymize["item"]].separator is not None:
         source["separator"] = facts[proposal.anonymize["item"]].separator
     lines = [
@@ -47,14 +52,36 @@ def policy_text(
         *(f"{key} = {toml(value)}" for key, value in source.items()),
         "",
         *_anonymize(proposal, folder, trees),
+        *_outputs(data),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n", trees
+
+
+def _outputs(data: Data) -> list[str]:
+    """The sections that say where rows, trace and state go."""
+    if data.sink is not None:
+        return [
+            "[sink]",
+            *(f"{key} = {toml(value)}" for key, value in data.sink.items()),
+            "",
+            "[checkpoint]",
+            'path = "state"              # private; a killed run continues from it',
+            'every = "10s"               # rows are visible after this time',
+        ]
+    return [
         "[sink]",
         f'kind = "{data.source["kind"]}"',
         f'path = "released.{_ENDINGS[data.source["kind"]]}"',
         "",
         "[trace]",
         'path = "trace.parquet"      # private; lets the auditor check every decision',
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n", trees
+    ]
+
+
+def _outer_columns(proposal: Proposal, data: Data) -> dict[str, str]:
+    """Keys of [source] for columns that are not in the value of a message, if they are used."""
+    used = {one.column for one in proposal.roles if one.role != "drop"}
+    return {key: name for name, key in data.outer.items() if name in used}
 
 
 def _roles(proposal: Proposal) -> list[str]:
@@ -85,13 +112,30 @@ def _is_epoch(column: str, proposal: Proposal, facts: Mapping[str, Facts]) -> bo
 
 
 def _types(proposal: Proposal, data: Data, facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """Numbers that are published stay numbers, although a CSV file has only text."""
+    """Numbers that are published stay numbers, although a CSV file has only text; messages keep their types."""
+    if data.is_live:
+        return _message_types(proposal, data)
     if not data.converts or proposal.family == "sets":
         return {}
     names = {"whole": "int64", "number": "float64"}
     published = [one.column for one in proposal.roles if one.role in ("quasi", "sensitive", "carry")]
     found = {name: names[facts[name].kind] for name in published
              if facts[name].kind in names and not _is_epoch(name, proposal, facts)}  # fmt: skip
+    return {"types": found} if found else {}
+
+
+def _message_types(proposal: Proposal, data: Data) -> dict[str, Any]:
+    """Types of the columns in use, so that a run does not learn them from its first messages."""
+    names = {pa.int64(): "int64", pa.float64(): "float64", pa.string(): "string", pa.bool_(): "bool"}
+    rules = proposal.anonymize.get("quasi", {})
+    is_moment = {name for name, rule in rules.items() if isinstance(rule.get("low"), str)}
+    is_moment |= {str(proposal.stream.get("time"))}
+    used = [one.column for one in proposal.roles if one.role != "drop" and one.column not in data.outer]
+    kinds = {name: data.table.schema.field(name).type for name in used}
+    found = {
+        name: names[kind] for name, kind in kinds.items()
+        if kind in names and not (kind == pa.string() and name in is_moment)
+    }  # fmt: skip
     return {"types": found} if found else {}
 
 

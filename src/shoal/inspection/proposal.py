@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
 from shoal.inspection.domains import domain_of
-from shoal.inspection.events import choose_window, order_settings
+from shoal.inspection.events import choose_window, order_settings, waiting_times
 from shoal.inspection.facts import Facts, as_moments, texts
 from shoal.inspection.items import FANOUT, count_items, popular_tree
 from shoal.inspection.risk import Measure, Risk
@@ -104,6 +104,8 @@ class _Proposer:
 
     def proposal(self) -> Proposal:
         family, why = self._family()
+        if family == "sets" and self.wishes.is_live:
+            raise PolicyError("methods on sets decide all records at once, so they read files only; name a file")
         builders = {"z": self._events, "sets": self._sets, "flexible": self._flexible, "tuples": self._tuples}
         roles, anonymize = builders[family]()
         dropped = [Role(name, "drop", "as given") for name in self.wishes.drop]
@@ -115,6 +117,8 @@ class _Proposer:
         if any(one.role == "time" for one in listed) and self.time is not None:
             stream["time"] = self.time.column
         carried = [one.column for one in listed if one.role == "carry"]
+        if family == "tuples" and self.wishes.is_live:
+            stream["time"] = self._live_time().column
         stream |= {"carry": carried} if carried else {}
         if family == "sets" and self.person is None:
             stream = {}
@@ -136,12 +140,12 @@ class _Proposer:
         if given.quasi is not None:
             return "tuples", "quasi-identifiers are given, so rows are published"
         more = len(self.others)
-        if self.items is not None and more <= 3:
+        if self.items is not None and more <= 3 and not given.is_live:
             return "sets", f"column {self.items.column!r} holds sets of items"
         if self.person and self.attribute and self.per_person >= 1.5 and given.k is None:
             if self.time is not None and more <= 4:
                 return "z", "rows say who did what and when, several for each person"
-            if self.time is None and more <= 2:
+            if self.time is None and more <= 2 and not given.is_live:
                 return "sets", "rows say which items a person has, without times"
         if given.k is None and self._sparse():  # its K_s is below k
             return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
@@ -213,7 +217,10 @@ class _Proposer:
         method = self.wishes.method or ("k-varp" if missing > _MOSTLY_MISSING else "least-loss")
         k = self.wishes.k or self.measure.k
         deadline = max(4 * k, min(2000, self.rows // 4))
-        rules: dict[str, Any] = {"method": method, "k": k, "deadline": deadline, "reuse": deadline // 10}
+        waits: dict[str, Any] = {"deadline": deadline, "reuse": deadline // 10}
+        if self.wishes.is_live:  # arrivals would never end on a silent stream
+            waits = waiting_times(self.facts[self._live_time().column], deadline)
+        rules: dict[str, Any] = {"method": method, "k": k, **waits}
         sensitive = [one.column for one in roles if one.role == "sensitive"]
         if sensitive:
             rules |= {"sensitive": sensitive} | ({"l": 2} if self._can_differ(sensitive) else {})
@@ -251,7 +258,7 @@ class _Proposer:
         given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
         found = []
         if self.time is not None and self.time.column not in given and self.wishes.quasi is None:
-            found.append(Role(self.time.column, "quasi", f"{self.time.reason}; published as ranges"))
+            found.append(self._time_of_rows(self.time))
         for name in self.others:
             if name in given:
                 found.append(given[name])
@@ -260,6 +267,11 @@ class _Proposer:
             else:
                 found.append(role_of(self.facts[name], self.measure))
         return found
+
+    def _time_of_rows(self, time: Role) -> Role:
+        if time.column == self.wishes.arrival:
+            return Role(time.column, "time", "when the broker got the message; not published")
+        return Role(time.column, "quasi", f"{time.reason}; published as ranges")
 
     def _quasi_tables(self, roles: list[Role]) -> dict[str, Any]:
         tables: dict[str, Any] = {}
@@ -295,11 +307,19 @@ class _Proposer:
         self.trees[name] = words
         return {"kind": "categorical", "hierarchy": {"kind": "nested", "tree": nested(paths)}}, None
 
+    def _live_time(self) -> Role:
+        if self.time is None:
+            raise PolicyError("time: not found, and a deadline on a live system needs it; name the column")
+        return self.time
+
     def _can_differ(self, sensitive: list[str]) -> bool:
         return all(self.facts[name].distinct >= 2 for name in sensitive)
 
     def _questions(self, roles: list[Role]) -> list[str]:
         found = []
+        if self.wishes.is_live and self.trees:
+            found.append("hierarchies have the values of the messages that were looked at; a record with another value "
+                         "is refused, so add what may come")  # fmt: skip
         if self.person is None:
             found.append("no column says whose row it is, so each row counts as one person; if people have several "
                          "rows, name the column (person)")  # fmt: skip

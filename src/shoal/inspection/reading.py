@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ _MOST_NESTED: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The first rows of a file."""
+    """The first rows of a file, or the first messages of a topic or stream."""
 
     table: pa.Table
     source: dict[str, Any]
@@ -39,6 +39,15 @@ class Data:
     converts: bool
     """Whether numbers and moments are written as text."""
     is_all: bool
+    sink: dict[str, Any] | None = None
+    """What [sink] says for a live system; None: a file next to the policy."""
+    outer: dict[str, str] = field(default_factory=dict)
+    """Columns that are not in the value of a message, with the key of [source] that names each."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is a system of messages, where more may always come."""
+        return self.sink is not None
 
 
 def read_data(path: Path, rows: int) -> Data:
@@ -178,11 +187,12 @@ def _jsonl(path: Path, rows: int) -> Data:
             if isinstance(record, dict):
                 records.append(record)
     names = list(dict.fromkeys(name for record in records for name in record))
-    columns = {name: _column([record.get(name) for record in records]) for name in names}
+    columns = {name: as_column([record.get(name) for record in records]) for name in names}
     return Data(pa.table(columns), {"kind": "jsonl"}, converts=False, is_all=is_all)
 
 
-def _column(values: list[Any]) -> Any:
+def as_column(values: list[Any]) -> Any:
+    """Values of JSON as an Arrow array; as texts if they are of several types."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types

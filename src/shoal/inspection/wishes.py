@@ -34,6 +34,10 @@ class Wishes:
     """Whether all rows are looked at; otherwise there may be items that are not known."""
     reads_moments: bool = True
     """Whether texts that are moments are read as such; in Parquet and Arrow files they stay texts."""
+    is_live: bool = False
+    """Whether rows are messages of a system in which more may always come."""
+    arrival: str | None = None
+    """The column of the broker's times, if no other column has times."""
 
     def names(self) -> list[str]:
         """Names of what is stated."""

@@ -54,7 +54,7 @@ def system(kind: str) -> System:
 def source_parts(policy: Policy) -> SourceParts:
     """What the source is made of."""
     section = policy.message_source
-    parser = _parser(section)
+    parser = source_parser(section)
 
     def open_decoder(columns: tuple[str, ...], types: Mapping[str, str] | None) -> MessageDecoder:
         return _decoder(policy, parser, columns, types)
@@ -81,10 +81,11 @@ def sink_parts(policy: Policy) -> SinkParts:
 
 def message_decoder(policy: Policy, columns: tuple[str, ...], types: Mapping[str, str] | None) -> MessageDecoder:
     """The decoder of the policy's messages; of its secrets it reads only the login of a schema registry."""
-    return _decoder(policy, _parser(policy.message_source), columns, types)
+    return _decoder(policy, source_parser(policy.message_source), columns, types)
 
 
-def _parser(section: MessageSource) -> RecordParser:
+def source_parser(section: MessageSource) -> RecordParser:
+    """What parses the values of messages."""
     if section.format == "json":
         return json_parser(section.max_message_bytes)
     schema = section.schema_file.path if section.schema_file is not None else None
