@@ -10,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from shoal.errors import PolicyError
@@ -139,6 +140,21 @@ def test_records_sent_are_released_to_listeners_and_to_the_sink(served: Served, 
     parts = sorted((tmp_path / "published").iterdir())
     published = [json.loads(line) for path in parts for line in path.read_text().splitlines()]
     assert [one["site"] for one in published] == ["first", "first", "second", "second"]
+
+
+def test_a_reader_that_does_not_read_is_cut_off(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its connection breaks, so that nobody takes what came before for everything."""
+    served.send(visits("first"))
+    rows = pa.RecordBatch.from_pydict({"site": ["x" * 1_000] * 1_000})
+    shared = served.host._released
+    shared._most_bytes = 5_000_000
+    with served.client.stream("GET", "/released") as released:
+        for _ in range(60):  # more than sockets and 5 MB hold
+            shared.add(rows)
+        with pytest.raises(httpx.RemoteProtocolError):
+            sum(map(len, released.iter_bytes()))
+    served.end()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_two_pages_see_the_same_snapshots_and_both_end_with_the_run(served: Served) -> None:

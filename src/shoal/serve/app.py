@@ -182,8 +182,10 @@ class Site:
     # ---- rows
 
     async def stream_released(self, request: Request) -> Response:
-        """Released rows from now on."""
+        """Released rows from now on; the connection breaks off when its reader is too slow."""
         listener = self.released.listen()
+        if listener is None:
+            return PlainTextResponse("503: too many listeners\n", 503, headers=_GUARD)
 
         async def lines() -> AsyncIterator[bytes]:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import uvicorn
 
 from shoal.errors import PolicyError
 from shoal.serve.app import Site
+from shoal.serve.released import TooSlow
 
 _GRACE_SECONDS: Final = 1
 _JOIN_SECONDS: Final = 5
@@ -40,6 +42,7 @@ def serving(site: Site, listening: socket.socket) -> Iterator[None]:
     """Serve while a block runs; all streams end with it."""
     options = {"log_config": None, "access_log": False, "server_header": False, "lifespan": "on"}
     config = uvicorn.Config(site.app(), timeout_graceful_shutdown=_GRACE_SECONDS, **options)  # type: ignore[arg-type]
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server = _Server(config, site)
     thread = Thread(target=server.run, kwargs={"sockets": [listening]}, name="shoal serve", daemon=True)
     thread.start()
@@ -49,6 +52,11 @@ def serving(site: Site, listening: socket.socket) -> Iterator[None]:
         server.should_exit = True
         thread.join(_JOIN_SECONDS)
         listening.close()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A reader that is too slow is cut off by an exception, which is nothing to report."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], TooSlow)
 
 
 class _Server(uvicorn.Server):
