@@ -40,6 +40,7 @@ SUITE = (
 """What `make bench` runs."""
 LONG = (
     "serve",
+    "serve_load",
     "attack_matrix",
     "tuples_missing",
     "tuples_optimum",

@@ -26,6 +26,11 @@ async def read(listener: released.Listener, pieces: int) -> list[str]:
     return found
 
 
+async def until_waiting(all_rows: ReleasedRows, count: int) -> None:
+    while len(all_rows._waiting) < count:
+        await asyncio.to_thread(int)
+
+
 def test_every_listener_reads_every_row_and_rows_are_encoded_once() -> None:
     async def story() -> None:
         all_rows = ReleasedRows()
@@ -48,7 +53,7 @@ def test_rows_reach_listeners_that_wait_with_one_call() -> None:
         all_rows = ReleasedRows()
         listeners = [one for _ in range(5) if (one := all_rows.listen()) is not None]
         reading = [asyncio.create_task(one.get()) for one in listeners]
-        await asyncio.sleep(0)
+        await until_waiting(all_rows, 5)
         loop = asyncio.get_running_loop()
         with patch.object(loop, "call_soon_threadsafe", wraps=loop.call_soon_threadsafe) as calls:
             await asyncio.to_thread(all_rows.add, rows(1))
@@ -109,7 +114,7 @@ def test_streams_end_with_the_run_and_rows_before_are_read() -> None:
         all_rows.add(rows(1))
         assert await read(waiting, 1)
         end = asyncio.create_task(waiting.get())
-        await asyncio.sleep(0)
+        await until_waiting(all_rows, 1)
         all_rows.close()
         assert await end is None
         assert await read(behind, 1) == ["s1"] * 3

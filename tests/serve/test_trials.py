@@ -33,6 +33,42 @@ def test_a_larger_k_loses_more(tmp_path: Path) -> None:
     assert sum(then[name] for name in ("published", "suppressed", "pending")) == pytest.approx(1, abs=1e-3)
 
 
+TIMED = TUPLES.replace('person = "user"', 'person = "user"\ntime = "ts"').replace(
+    "deadline = 60", 'deadline = "5s"\nreuse = "5s"'
+)
+
+
+def timed_people(rows: int) -> str:
+    """Ten rows a second."""
+    head, *lines = people(rows).splitlines()
+    return "\n".join([f"ts,{head}", *(f"{at // 10},{line}" for at, line in enumerate(lines))]) + "\n"
+
+
+@pytest.mark.parametrize(("policy", "longer", "unit", "covers"),
+                         [(TIMED, 100_000, "seconds", 59), (TUPLES, 600, "arrivals", 600)])  # fmt: skip
+def test_a_deadline_longer_than_the_sample_ends_with_it(
+    tmp_path: Path, policy: str, longer: int, unit: str, covers: float
+) -> None:
+    """Otherwise every row would be pending, and nothing could be compared."""
+    run = Run(tmp_path, policy, timed_people(600) if policy is TIMED else people(600))
+    found = run_trial(run.policy, run.recent, {"deadline": longer})
+    assert (found["covers"], found["unit"]) == (covers, unit)
+    for side in (found["now"], found["then"]):
+        assert side["published"] + side["suppressed"] == pytest.approx(1, abs=1e-3)
+        assert side["smallest_class"] >= 4
+    assert found["then"]["loss"] < found["now"]["loss"], "all rows could choose among all others"
+
+
+def test_a_sample_grows_with_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.serve.trials._ROWS", 200)
+    monkeypatch.setattr("shoal.serve.trials._MOST_ROWS", 1_000)
+    run = Run(tmp_path, TIMED, timed_people(2_000))
+    for deadline, rows in ((6, 200), (12, 400), (30, 1_000), (300, 1_000)):
+        found = run_trial(run.policy, run.recent, {"deadline": deadline})
+        assert found["rows"] == rows
+        assert ("covers" in found) == (deadline == 300)
+
+
 def test_a_trial_changes_nothing_of_the_run(tmp_path: Path) -> None:
     run = Run(tmp_path, Z, visits(300))
     before = [(step.number, step.batch, step.release.rows) for step in run.recent.steps()]

@@ -79,6 +79,10 @@ class Anonymized:
             found = self.metrics
             lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "
                          f"{found['occurrences_generalized']:.1%} of what people have")  # fmt: skip
+        if self.metrics.get("items_dropped"):
+            found = self.metrics
+            lines.append(f"dropped    {found['items_dropped']:.1%} of the items, which too few people have: "
+                         f"{found['occurrences_dropped']:.1%} of what people have")  # fmt: skip
         kept = [one for one in self.roles if one.role != "drop"]
         lines += [f"role       {printable(one.column)}: {one.role} ({one.reason})" for one in kept]
         for reason in dict.fromkeys(one.reason for one in self.roles if one.role == "drop"):

@@ -13,6 +13,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.inspection import Proposal
 from shoal.methods.policy_content import nested_tree
 from shoal.methods.registry import METHODS
+from shoal.pipeline.sets.rare_items import drop_statement
 from shoal.pipeline.sets.run import free_root
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
@@ -29,6 +30,8 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     sets, refused = _sets(table, rules.item, policy.stream.person)
     if not sets:
         raise InputError(f"column {rules.item!r}: has no items; nothing can be published")
+    truth, counted = sets, Counter(item for one in sets for item in one)
+    sets = _without_rare(sets, counted, rules.drop_rare)
     items = sorted({item for one in sets for item in one})
     parameters = policy.parameters()
     if "generalize" not in parameters:
@@ -40,22 +43,35 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
             content = {**content, "anonymize": {**content["anonymize"], "generalize": {"hierarchy": labels}}}
     result = METHODS[rules.METHOD].load()(**parameters).anonymize(sets)
     rows = result.published(rules.column)
-    kept = set(items)
-    merged = [item for item in kept if item not in result.blocks]
-    counted = Counter(item for one in sets for item in one)
-    counts = {"rows": table.num_rows, "sets": len(sets), "released": rows.num_rows, "suppressed": 0,
+    merged = [item for item in items if item not in result.blocks]
+    dropped = counted.keys() - set(items)
+    counts = {"rows": table.num_rows, "sets": len(truth), "released": rows.num_rows,
+              "suppressed": len(truth) - len(sets),
               "refused": sum(refused.values()), "pending": 0}  # fmt: skip
     return Anonymized(
-        frame=None, rows=rows, trace=None, truth=sets, policy=_by_row(content), counts=counts,
+        frame=None, rows=rows, trace=None, truth=truth, policy=_by_row(content), counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
-        statement=result.certificate.statement.replace("\n", " ") + people, proposal=proposal,
+        statement=(result.certificate.statement + drop_statement(rules.drop_rare)).replace("\n", " ") + people,
+        proposal=proposal,
         warnings=tuple(policy.warnings),
         metrics={
-            "items": len(kept), "items_generalized": len(merged) / len(kept),
+            "items": len(counted), "items_generalized": len(merged) / len(counted),
             "occurrences_generalized": sum(counted[item] for item in merged) / counted.total(),
+            "items_dropped": len(dropped) / len(counted),
+            "occurrences_dropped": sum(counted[item] for item in dropped) / counted.total(),
             "blocks": len(result.blocks), "error": result.error,
         },
     )  # fmt: skip
+
+
+def _without_rare(sets: Sets, counted: Counter[str], least: int | None) -> Sets:
+    """The sets without items that fewer people have; empty ones are left out."""
+    if least is None:
+        return sets
+    kept = [one for one in (frozenset(item for item in own if counted[item] >= least) for own in sets) if one]
+    if not kept:
+        raise InputError(f"every item is one that fewer than {least} people have; lower drop_rare, or leave it out")
+    return kept
 
 
 def _by_row(content: Any) -> Any:

@@ -91,6 +91,11 @@ class SetSummary(RunSummary):
     """Blocks with at least one person's item."""
     items_generalized: int = 0
     """Items that share their block with others."""
+    items_dropped: int = 0
+    """Items that too few people have, which are not published (`drop_rare`)."""
+    entries_dropped: int = 0
+    """How often people have one of them."""
+    entries_dropped_share: float = 0.0
     error: float = 0.0
     """To two digits: more digits would reveal counts that the release hides."""
     error_kind: str = ""

@@ -47,6 +47,7 @@ class RunReport:
             released=counts["released"],
             suppressed=counts["suppressed"],
             dead=counts["dead"],
+            dead_by_reason={name: count for name, count in counts.items() if name not in _FIXED_COUNTS},
             seconds=seconds,
             compiling_seconds=self._clock.compiling_seconds,
             rows_per_second=(counts["pushed"] - self._rows_before) / seconds if seconds else 0.0,
@@ -65,7 +66,6 @@ class RunReport:
         policy, method, found = self._policy, self._method, self.progress()
         found.suppressed_left = getattr(policy.anonymize, "suppressed", "drop") == "root"
         found.pending = method.pending if method.guarantee.keeps_pending or stopped else 0
-        found.dead_by_reason = {name: n for name, n in method.counts.items() if name not in _FIXED_COUNTS}
         found.files = self._files
         found.resumed, found.finished_before, found.stopped = self._is_resumed, finished_before, stopped
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes

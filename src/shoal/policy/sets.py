@@ -152,6 +152,17 @@ def _text(path: Path) -> str:
         raise PolicyError(f"{path.name}: is not UTF-8; save the file as UTF-8") from None
 
 
+def _drop_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    """Items may be left out that are too rare to be published alone, and only where blocks need no neighbours."""
+    least, k, given = table.get("drop_rare"), table.get("k"), table.get("generalize")
+    single = k[0] if isinstance(k, list) and k else k
+    if isinstance(least, int) and isinstance(single, int) and least > single:
+        yield ("drop_rare",), f"must be at most k, which is {single}: items that k people have are not rare"
+    for way in ("places", "graph"):
+        if least is not None and isinstance(given, Mapping) and way in given:
+            yield ("drop_rare",), f"is not for {way}, whose blocks need all items to be connected; leave it out"
+
+
 class SetSection(MethodSection, KmAprioriSettings):
     """What a policy file adds to the settings of a k^m method: the items, and how they are generalized."""
 
@@ -168,6 +179,11 @@ class SetSection(MethodSection, KmAprioriSettings):
     )
     error: Literal["distance", "ncp"] | None = Field(
         None, description='What a generalization costs: `"distance"` (places, their default) or `"ncp"`.'
+    )
+    drop_rare: Annotated[int, Field(ge=2)] | None = Field(
+        None,
+        description="Leave out items that fewer than this many people have, at most `k`, instead of merging them; only "
+        "with `hierarchy` or `balanced`.",
     )
     seed: Seed = Field(0, description="Seed of the random draws and of the order of published rows.")
     column: Name = Field("items", description="Name of the published column.")
@@ -215,7 +231,13 @@ class SetSection(MethodSection, KmAprioriSettings):
     @classmethod
     def cross_check(cls, given: Table) -> Iterator[Problem]:
         yield from generalize_problems(given)
+        yield from _drop_problems(given)
         yield from super().cross_check(given) if "m" in given else ()
+
+    def plain_fields(self) -> dict[str, Any]:
+        # A key left out does not count, so that fingerprints made before it existed stay valid.
+        fields = super().plain_fields()
+        return {name: value for name, value in fields.items() if (name, value) != ("drop_rare", None)}
 
     def hierarchy_keys(self) -> dict[str, KeyPath]:
         return {self.item: ("generalize", "hierarchy")} if self.generalize.hierarchy is not None else {}

@@ -109,8 +109,8 @@ class Board:
             "settings": self._settings,
             "deadline": measured.deadline,
             "loss": measured.loss,
-            "dead_letters": [] if commit is None else [
-                {"reason": reason, "count": count} for reason, count in commit.summary.dead_by_reason.items() if count
+            "dead_letters": [
+                {"reason": reason, "count": count} for reason, count in counts.dead_by_reason.items() if count
             ],
             "checkpoints": None if commit is None or policy.checkpoint is None else {
                 "count": tap.commits, "age_s": round(now - tap.committed_at, 1), "bytes": commit.checkpoint_bytes,

@@ -13,13 +13,19 @@ import pyarrow as pa
 from shoal.decode.base import Decoded
 from shoal.errors import PolicyError, ShoalError
 from shoal.methods.registry import METHODS
+from shoal.methods.settings import Duration
 from shoal.policy import Policy
 from shoal.serve.measured.class_sizes import ClassSizes
 from shoal.serve.measured.value_crowds import ValueCrowds
 from shoal.serve.recent import RecentRows, Step
 from shoal.serve.trial_settings import trial_settings
+from shoal.times import column_ns
 
 _ROWS: Final = 20_000
+_MOST_ROWS: Final = 100_000
+"""Of a sample that long deadlines need."""
+_DEADLINES: Final = 3
+"""How many deadlines a sample should cover, so that most of its rows are decided before its end."""
 _AT_ONCE: Final = 1_000
 """Rows between two pauses, in which other threads go on."""
 
@@ -49,20 +55,51 @@ def check_trial(policy: Policy, given: object) -> dict[str, float]:
 def run_trial(policy: Policy, recent: RecentRows, changed: Mapping[str, float]) -> dict[str, Any]:
     """Decide a sample of the recent records with the settings in force and with changed ones.
 
-    Both begin without earlier records, so that they can be compared with each other.
+    Both begin without earlier records, so that they can be compared with each other. A sample that is shorter than
+    three deadlines ends as a stream ends: its pending rows are decided with what is there (`ends`).
     """
     begun = time.monotonic()
-    sample = _sample(policy, recent.steps())
+    wait = _longest_wait(policy, changed)
+    sample = _sample(policy, recent.steps(), wait)
+    covers = _length(policy, sample)
+    ends = wait is not None and covers is not None and covers < _DEADLINES * wait
     found = {
         "settings": dict(changed),
-        "now": _decide(policy, sample, {}),
-        "then": _decide(policy, sample, changed),
+        "now": _decide(policy, sample, {}, ends=ends),
+        "then": _decide(policy, sample, changed, ends=ends),
         "rows": sum(batch.num_rows for batch in sample),
     }
+    if ends:
+        found |= {"covers": round(covers or 0, 1), "unit": policy.anonymize.delay_unit}
     return {**found, "seconds": round(time.monotonic() - begun, 2)}
 
 
-def _sample(policy: Policy, steps: list[Step]) -> list[pa.RecordBatch]:
+def _longest_wait(policy: Policy, changed: Mapping[str, float]) -> float | None:
+    """The longer of both deadlines, in seconds or rows; None for a method without one."""
+    deadline = getattr(policy.anonymize, "deadline", None)
+    if deadline is None:
+        return None
+    own = int(deadline) / 1e9 if isinstance(deadline, Duration) else int(deadline)
+    return max(own, changed.get("deadline", 0))
+
+
+def _length(policy: Policy, batches: list[pa.RecordBatch]) -> float | None:
+    """How long a sample is, in the unit of the deadline: seconds between its earliest and latest record, or rows."""
+    if policy.anonymize.delay_unit != "seconds":
+        return float(sum(batch.num_rows for batch in batches))
+    time = policy.stream.time
+    if not batches or time is None:
+        return None
+    moments, is_usable = (np.concatenate(part) for part in zip(*(_moments(one, time) for one in batches), strict=True))
+    known = moments[is_usable]
+    return float(known.max() - known.min()) / 1e9 if len(known) else None
+
+
+def _moments(batch: pa.RecordBatch, time: str) -> Any:
+    return column_ns(batch.column(time))
+
+
+def _sample(policy: Policy, steps: list[Step], wait: float | None = None) -> list[pa.RecordBatch]:
     """The newest records; for one attribute of z-anonymity all records of some values, as far as they are kept."""
     batches = [step.batch for step in steps if step.batch is not None and step.batch.num_rows]
     rows = sum(batch.num_rows for batch in batches)
@@ -71,8 +108,17 @@ def _sample(policy: Policy, steps: list[Step]) -> list[pa.RecordBatch]:
         (name,) = method.columns
         share = min(1.0, _ROWS / max(rows, 1))
         return [part for batch in batches if (part := _of_some_values(batch, name, share)).num_rows]
+    for most in range(_ROWS, _MOST_ROWS + 1, _ROWS):
+        found = _newest(batches, most)
+        covers = _length(policy, found)
+        if most >= rows or wait is None or covers is None or covers >= _DEADLINES * wait:
+            break
+    return found
+
+
+def _newest(batches: list[pa.RecordBatch], rows: int) -> list[pa.RecordBatch]:
     found: list[pa.RecordBatch] = []
-    left = _ROWS
+    left = rows
     for batch in reversed(batches):
         if left <= 0:
             break
@@ -92,7 +138,7 @@ def _of_some_values(batch: pa.RecordBatch, name: str, share: float) -> pa.Record
     return batch.filter(pa.array(kept))
 
 
-def _decide(policy: Policy, sample: list[pa.RecordBatch], changed: Mapping[str, float]) -> Outcome:
+def _decide(policy: Policy, sample: list[pa.RecordBatch], changed: Mapping[str, float], *, ends: bool) -> Outcome:
     entry = METHODS[policy.anonymize.METHOD]
     parameters = {**policy.parameters(), **_parameters(policy, changed)}
     try:
@@ -106,7 +152,10 @@ def _decide(policy: Policy, sample: list[pa.RecordBatch], changed: Mapping[str, 
             steps.append(Step(len(steps), first, Decoded(piece, (), {}), method.push_batch(piece)))
             time.sleep(0)
     counts, metrics = method.counts, method.metrics
-    method.flush()  # else the method would warn of pending rows when it is deleted
+    last = method.flush()  # also because the method would warn of pending rows when it is deleted
+    if ends:
+        steps.append(Step(len(steps), counts["pushed"], None, last))
+        counts, metrics = method.counts, method.metrics
     part = ValueCrowds(policy) if entry.family == "z" else ClassSizes(policy)
     decided = max(counts["pushed"], 1)
     return {

@@ -74,11 +74,13 @@ def own_labels(blocks: Blocks | None, generalization: Generalization) -> set[str
 
 
 def check_blocks(
-    blocks: Blocks, release: Sets, generalization: Generalization, seen: Collection[str] | None, notes: Notes
-) -> None:
+    blocks: Blocks, release: Sets, generalization: Generalization, seen: Collection[str] | None, notes: Notes,
+    *, has_all: bool = True,
+) -> None:  # fmt: skip
     """Check that every item is in one block, and that the policy allows the blocks.
 
-    ``seen`` are the items of the truth, if there is one.
+    ``seen`` are the items of the truth that may be released, if there is one. Unless ``has_all``, rare items are
+    dropped: the blocks must list exactly those.
     """
     block_of = {item: label for label, items in blocks.items() for item in items}
     twice = sum(len(set(items)) for items in blocks.values()) - len(block_of)
@@ -91,7 +93,10 @@ def check_blocks(
     )
     if generalization.way is None:
         return
-    known = generalization.names if generalization.names is not None else seen
+    known = generalization.names if generalization.names is not None and has_all else seen
+    if known is None and generalization.names is not None:  # without the truth nobody knows what was dropped
+        foreign_items = len(block_of.keys() - generalization.names)
+        notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=foreign_items)
     if known is not None:
         there = set(known)
         lost, added = len(there - block_of.keys()), len(block_of.keys() - there)

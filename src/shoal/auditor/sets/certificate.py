@@ -162,11 +162,13 @@ def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:
 
 def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
     """Return the names of other entries that differ from the policy."""
-    expected = {"m": promise.m, "adversary": promise.adversary, "joint": promise.joint}
+    expected: dict[str, Any] = {"m": promise.m, "adversary": promise.adversary, "joint": promise.joint}
     settings = {**expected, "k": list(promise.k), "sigma": list(promise.sigma)}
     found_settings = found.others.get("settings", {})
     wrong = [
-        name for name, value in {**expected, "method": promise.method}.items() if found.others.get(name, value) != value
+        name
+        for name, value in {**expected, "method": promise.method, "drop_rare": promise.drop_rare}.items()
+        if found.others.get(name, value) != value
     ]
     if not isinstance(found_settings, Mapping):
         return [*wrong, "settings"]

@@ -28,6 +28,7 @@ from shoal.auditor.sets.partition import (
     from_hierarchy,
     from_names,
     from_trace,
+    only_common,
     only_known,
     read_image,
     read_positions,
@@ -137,7 +138,8 @@ class _Judge:
         generalization = self.promise.generalization
         if self.blocks is not None:
             seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
-            check_blocks(self.blocks, self.release, generalization, seen, self.notes)
+            has_all = self.promise.drop_rare is None
+            check_blocks(self.blocks, self.release, generalization, seen, self.notes, has_all=has_all)
         elif generalization.way is not None and generalization.hierarchy is None:
             self.notes.skip("Whether blocks are connected was not checked: no blocks file.")
 
@@ -179,6 +181,8 @@ class _Judge:
         names = self._names()
         if names is not None:
             truth = only_known(truth, names, notes)
+        if self.promise.drop_rare is not None:
+            truth = only_common(truth, self.promise.drop_rare, notes)
         if self.certificate is not None:
             check_empty(self.certificate, truth, notes)
         self.judge_blocks(truth)
@@ -275,9 +279,10 @@ class _Judge:
             return
         names = np.array(truth.labels, np.object_)[truth.items[known]]
         shown = np.array(partition.labels, np.object_)[label[known]]
-        self.notes.metrics["items_generalized_share"] = float((names != shown).mean())
+        dropped = float(self.notes.metrics.get("items_dropped_share") or 0.0)  # lost as if they were all items
+        self.notes.metrics["items_generalized_share"] = float((names != shown).mean()) * (1 - dropped)
         cost = self._ncp_of_labels(partition)
-        self.notes.metrics["ncp"] = float(cost[label[known]].mean())
+        self.notes.metrics["ncp"] = float(cost[label[known]].mean()) * (1 - dropped) + dropped
 
     def _ncp_of_labels(self, partition: Partition) -> Any:
         """Return for every label the share of all items under it; 0 for a single item."""

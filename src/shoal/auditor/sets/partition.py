@@ -39,6 +39,16 @@ def only_known(truth: Sets, names: Collection[str], notes: Notes) -> Sets:
     return collect(truth.owners, truth.items, len(truth), truth.labels, known[truth.items]) if len(lost) else truth
 
 
+def only_common(truth: Sets, least: int, notes: Notes) -> Sets:
+    """Return the truth without the items that fewer records contain, which must not be released."""
+    records = np.bincount(truth.items, minlength=len(truth.labels))  # a record has every item once
+    is_rare = (records > 0) & (records < least)
+    lost = is_rare[truth.items]
+    notes.metrics["items_dropped"] = int(is_rare.sum())
+    notes.metrics["items_dropped_share"] = float(lost.mean()) if len(lost) else 0.0
+    return collect(truth.owners, truth.items, len(truth), truth.labels, ~lost) if lost.any() else truth
+
+
 def check_antichain(release: Sets, hierarchy: Hierarchy, own: Collection[str], notes: Notes) -> None:
     """Check that labels are in the hierarchy and none is above another: an item would be released in two ways.
 

@@ -143,6 +143,8 @@ class SetPromise:
     joint: bool
     """Whether the confidence is joint over all sizes."""
     generalization: Generalization
+    drop_rare: int | None = None
+    """Items that fewer people have are not released; None: all are."""
 
     @property
     def m(self) -> int:
@@ -175,6 +177,7 @@ def read_set_promise(policy: Policy) -> SetPromise:
         adversaries=_ADVERSARIES[adversary],
         joint=rules.get("joint") is True,
         generalization=read_generalization(rules.get("generalize"), policy),
+        drop_rare=None if rules.get("drop_rare") is None else _people(rules["drop_rare"], "drop_rare"),
     )
 
 
@@ -193,9 +196,10 @@ def _per_size(rules: Mapping[str, Any], key: str, m: int, default: Any = None) -
     return values
 
 
-def _people(value: Any) -> int:
+def _people(value: Any, key: str = "k") -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PolicyError("[anonymize] k: must be a whole number from 1, or one for every size")
+        more = ", or one for every size" if key == "k" else ""
+        raise PolicyError(f"[anonymize] {key}: must be a whole number from 1{more}")
     return value
 
 

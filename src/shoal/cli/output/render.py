@@ -276,6 +276,15 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:6.1%}" if whole else ""
 
 
+def _dropped_lines(summary: SetSummary) -> list[str]:
+    if not summary.items_dropped:
+        return []
+    return [
+        f"dropped        {summary.items_dropped:>12,}  items that too few people have, "
+        f"{summary.entries_dropped_share:.1%} of what people have; not part of the error"
+    ]
+
+
 def _set_lines(summary: SetSummary) -> list[str]:
     """The summary of a run, as text."""
     is_distance = summary.error_kind == "distance"
@@ -295,6 +304,7 @@ def _set_lines(summary: SetSummary) -> list[str]:
         f"({summary.blocks_used:,} of them in use)",
         f"generalized    {summary.items_generalized:>12,}  items, "
         f"{_share(summary.items_generalized, summary.blocks_before).strip()} of all; the others stay as they are",
+        *_dropped_lines(summary),
         f"error          {summary.error:>12,g}  {unit}",
         f"time           {summary.seconds:>12,.1f}  s",
         "promise",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from shoal.errors import InputError, PolicyError
@@ -100,7 +101,24 @@ def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all
         yield Remark("look", "sizes", f"{most}; a larger m, such as {method.m}, promises no more")
     if policy.file_sink.kind == "csv":
         yield from _separator_remarks(policy, method, sets)
+    yield from _rare_remarks(method, sets)
     yield from _uniqueness_remarks(method, sets)
+
+
+def _rare_remarks(method: SetSection, sets: PeopleSets) -> Iterator[Remark]:
+    """Items that too few people have: what dropping them loses, or would lose."""
+    single = method.k[0] if isinstance(method.k, list) else method.k
+    least = method.drop_rare or single
+    people = np.bincount(sets.records.codes, minlength=len(sets.records.labels))
+    is_rare = people < least
+    if not is_rare.any():
+        return
+    share = f"{people[is_rare].sum() / people.sum():.1%} of what people have"
+    rare = f"{int(is_rare.sum()):,} of {len(people):,} items have fewer than {least} people ({share})"
+    if method.drop_rare is not None:
+        yield Remark("good", "items", f"{rare} and are dropped")
+    elif method.generalize.way in ("hierarchy", "balanced"):
+        yield Remark("good", "items", f"{rare} and are merged with others; drop_rare = {least} would drop them instead")
 
 
 def _separator_remarks(policy: Policy, method: SetSection, sets: PeopleSets) -> Iterator[Remark]:

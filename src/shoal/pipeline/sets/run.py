@@ -20,6 +20,7 @@ from shoal.methods.sets.records import ReadRecords
 from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.sets.rare_items import drop_rare_items, drop_statement, only_published
 from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import (
     DEFAULT_SEPARATOR,
@@ -109,7 +110,7 @@ class SetRun:
             if warning:
                 self.summary.warnings.append(warning)
                 self.observer.warn(warning)
-            sets = self._read()
+            sets = self._drop_rare(self._read())
             result = self._decide(sets)
             self._publish(sets, result)
             stack.pop_all()  # everything is finished: nothing to undo
@@ -159,6 +160,16 @@ class SetRun:
             self.observer.warn(words)
         return sets
 
+    def _drop_rare(self, sets: PeopleSets) -> PeopleSets:
+        least, summary = self.method.drop_rare, self.summary
+        if least is None:
+            return sets
+        sets, dropped = drop_rare_items(sets, least)
+        summary.empty_records += dropped.people
+        summary.items_dropped, summary.entries_dropped = dropped.items, dropped.entries
+        summary.entries_dropped_share = dropped.share
+        return sets
+
     def _warn_of_refused(self) -> None:
         summary = self.summary
         if summary.dead > _MANY_REFUSED * summary.rows_in:
@@ -206,20 +217,22 @@ class SetRun:
 
     def _publish(self, sets: PeopleSets, result: Any) -> None:
         certificate, blocks = result.certificate, result.blocks  # raises where nothing is certified
+        if self.method.drop_rare is not None:
+            blocks = only_published(blocks, sets.records.labels)
         self._check_labels(blocks)
         shown = generalized(sets.records, blocks)
         order = release_order(shown, self.method.seed)
         for batch in release_batches(shown, order, self.schema, self.separator):
             self.rows.write(batch)
-        self._note_result(shown, result)
+        self._note_result(shown, result, blocks)
         next_to_it = {
             CERTIFICATE: self._certificate(certificate, shown),
             BLOCKS: {name: list(blocks[name]) for name in shown.labels},
         }
         self._finish(trace_table(sets, order), next_to_it)
 
-    def _note_result(self, shown: ReadRecords, result: Any) -> None:
-        summary, blocks = self.summary, result.blocks
+    def _note_result(self, shown: ReadRecords, result: Any, blocks: Mapping[str, Collection[str]]) -> None:
+        summary = self.summary
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
         summary.items_generalized = sum(len(own) for own in blocks.values() if len(own) > 1)
@@ -227,7 +240,7 @@ class SetRun:
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
-        summary.statement = result.certificate.statement
+        summary.statement = result.certificate.statement + drop_statement(self.method.drop_rare)
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any, shown: ReadRecords) -> dict[str, Any]:
@@ -241,6 +254,9 @@ class SetRun:
             "blocks": summary.blocks_after, "blocks_used": summary.blocks_used,
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
         }  # fmt: skip
+        if self.method.drop_rare is not None:
+            content |= {"drop_rare": self.method.drop_rare, "items_dropped": summary.items_dropped,
+                        "entries_dropped_share": published_error(summary.entries_dropped_share)}  # fmt: skip
         return {**content, "binding": bound_to(shown, content)}
 
     def _finish(self, trace: pa.RecordBatch, next_to_it: Mapping[str, Any]) -> None:

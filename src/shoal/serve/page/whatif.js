@@ -114,13 +114,15 @@ export class WhatIf {
     say(this.state, "The connection was lost before the result came. Move a slider to try again.");
   }
 
-  show({ settings, now, then, rows, seconds, error }) {
+  show({ settings, now, then, rows, seconds, error, covers, unit }) {
     this.asked = null;
     if (error) {
       say(this.state, error);
       return;
     }
-    say(this.state, `On a sample of ${number(rows)} recent rows, computed in ${number(seconds)} s.`);
+    const short = covers === undefined || unit !== "seconds" ? "" : ` that came within ${number(covers)} seconds`;
+    const ends = covers === undefined ? "" : " They are few for such a deadline, so they were decided as if the stream had ended with them; with more rows the loss is usually smaller.";
+    say(this.state, `On a sample of ${number(rows)} recent rows${short}, computed in ${number(seconds)} s.${ends}`);
     const moved = this.settings.filter(({ key, value }) => key in settings && settings[key] !== value);
     const change = moved.map(({ key, value }) => `${key} ${number(value)} → ${number(settings[key])}`).join(", ");
     const heading = make("p", "", make("strong", "", change || "The settings that are running"));
@@ -132,7 +134,7 @@ export class WhatIf {
     const head = make("tr", "", make("th", ""), make("th", "n", "now"), make("th", "n", "then"), make("th", "n", "change"));
     const parts = [heading, bars, make("table", "", make("thead", "", head), make("tbody", "", ...rowsOf))];
     if (change) {
-      const lines = moved.map(({ key }) => make("code", "", `${key} = ${JSON.stringify(settings[key])}`));
+      const lines = moved.map(({ key, unit: own }) => make("code", "", `${key} = ${own === "seconds" ? `"${settings[key]}s"` : settings[key]}`));
       const advice = make("p", "soft", "To run with it, set ");
       lines.forEach((text, place) => advice.append(place ? " and " : "", text));
       advice.append(` in ${this.run.policy}; `, make("code", "", "shoal run --upgrade"), " continues with it.");
