@@ -98,6 +98,17 @@ def test_files_as_they_are_found(folder: Path) -> None:
     assert audited("people.csv", "released.csv").code == 0
 
 
+def test_ugly_names_and_numbers(folder: Path) -> None:
+    """A name with a space is quoted in the commands to type; numbers with a decimal comma are named as such."""
+    rows = admissions(400).to_pylist()
+    lines = ["Kunden-Nr.;Ort;Umsatz (€)", *(f"{one['patient']};{one['postcode']};{one['age']},50" for one in rows)]
+    (folder / "my data.csv").write_text("\n".join(lines) + "\n")
+    said = init("my data.csv", "--person", "Kunden-Nr.")
+    assert said.code == 0, said.err
+    assert "--truth 'my data.csv' --trace" in said.out.decode()
+    assert "numbers with a decimal comma; write them with a point" in said.out.decode()
+
+
 def test_lines_of_items(folder: Path) -> None:
     lines = [",".join(items) for items in baskets().column("items").to_pylist()]
     (folder / "baskets.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -141,7 +152,7 @@ def answered(name: str, *answers: str) -> Ended:
 def _called(name: str) -> Ended:
     from shoal.cli import init as command
 
-    code = command.init(Path(name))
+    code = command.init(name)
     return Ended(code, b"", "")
 
 

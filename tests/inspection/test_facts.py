@@ -51,6 +51,7 @@ def test_numbers_that_may_be_times(number, unit):
 @pytest.mark.parametrize(
     ("values", "shape"),
     [
+        (["12,50", "1.200,00", "-3,1"], "comma"),
         (["a@b.example", "c.d@e.example"], "email"), (["10.0.0.1", "10.2.3.4"], "ip"), (["::1", "fe80::2"], "ip"),
         (["www.a.example", "b.example"], "host"), (["48.1, 11.5", "48.2,11.6"], "place"), (["0123", "4567"], "digits"),
         (["a/b", "a/c"], "path"), (["2026/03/02 08:00", "2026/03/03 09:00"], "date"),

@@ -244,7 +244,7 @@ def _check(data: str, out: Path) -> int:
     """Let the doctor check the policy, and print what to do next; return the exit code."""
     import os
 
-    from shoal.cli.output.program import program
+    from shoal.cli.output.program import command_line
     from shoal.cli.output.render import LineObserver, print_remarks
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
@@ -253,12 +253,13 @@ def _check(data: str, out: Path) -> int:
     remarks = examine(policy, observer=LineObserver(quiet=False))
     print_remarks(remarks)
     is_fit = all(remark.level != "wrong" for remark in remarks)
-    print(f"next           {program()} run {out}")
+    print(f"next           {command_line('run', out)}")
     if policy.sink.place is None:
-        print(f"               {program()} serve {out}: the same, with a page to watch it")
+        print(f"               {command_line('serve', out)}   (the same, with a page to watch it)")
         return 0 if is_fit else 1
     sink = policy.file_sink.path.path
     where = os.path.relpath(sink)
     trace = os.path.relpath(sink.parent / "trace.parquet")
-    print(f"               {program()} audit {where} --truth {data} --trace {trace} --policy {out}")
+    audit = command_line("audit", where, "--truth", data, "--trace", trace, "--policy", out)
+    print(f"               {audit}")
     return 0 if is_fit else 1

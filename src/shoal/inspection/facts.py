@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Kind = Literal["number", "whole", "moment", "text", "truth", "list", "empty"]
-Shape = Literal["email", "ip", "host", "place", "code", "digits", "path", "date", "words", "set", "free"]
+Shape = Literal["email", "ip", "host", "place", "comma", "code", "digits", "path", "date", "words", "set", "free"]
 
 MOST: Final = 0.98
 """The share of values that must have a kind or shape; the rest are errors in the data."""
@@ -23,7 +23,8 @@ _MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s?(Z|[+-]
 _SHAPES: Final[dict[Shape, re.Pattern[str]]] = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}"),
     "ip": re.compile(r"\d{1,3}(\.\d{1,3}){3}|(?=.*([a-fA-F]|::|(:.*){5}))[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}"),
-    "place": re.compile(r"[+-]?\d{1,2}(\.\d+)?\s*,\s*[+-]?\d{1,3}(\.\d+)?"),
+    "place": re.compile(r"(?=.*[.\s])[+-]?\d{1,2}(\.\d+)?\s*,\s*[+-]?\d{1,3}(\.\d+)?"),
+    "comma": re.compile(r"[+-]?\d{1,3}(\.?\d{3})*,\d+"),
     "digits": re.compile(r"\d{3,9}"),
     "host": re.compile(r"(?=.*[a-zA-Z])[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+"),
     "code": re.compile(r"[0-9a-fA-F]{12,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),

@@ -176,6 +176,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
     risk = measure.of(name)
     if one.shape == "email" or (_has(name, _NAMES) and not is_rarely_shared(name)):
         return Role(name, "drop", "it names people directly")
+    if one.shape == "comma":
+        return Role(name, "drop", "numbers with a decimal comma; write them with a point to use them")
     if one.kind == "list" or one.shape == "set":
         return Role(name, "drop", "a set of items cannot be generalized within a row; publish sets on their own (m=)")
     if one.shape == "date":

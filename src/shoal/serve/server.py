@@ -17,6 +17,7 @@ from shoal.serve.app import Site
 from shoal.serve.released import TooSlow
 
 _GRACE_SECONDS: Final = 1
+_SEND_BYTES: Final = 128 * 1024
 _JOIN_SECONDS: Final = 5
 
 
@@ -27,6 +28,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit it: what is sent to a reader that does not read is bounded, and cheap.
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
     try:
         made.bind((host, port))
         made.listen(128)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -16,6 +17,11 @@ def program() -> str:
     found = shutil.which("shoal")
     is_found = found is not None and Path(found).resolve() == called.resolve()
     return "shoal" if is_found else from_here(called)
+
+
+def command_line(*words: str | Path) -> str:
+    """A call of this program to type, with quotes where a shell needs them."""
+    return f"{program()} {shlex.join(map(str, words))}"
 
 
 def how_to_call() -> list[str]:
