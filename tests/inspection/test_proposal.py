@@ -74,6 +74,26 @@ def test_a_session_or_a_device_is_not_surely_a_person(column: str, is_sure: bool
 
 
 @pytest.mark.parametrize(
+    "column", ["passenger_count", "customer_type", "userAge", "Client Version", "account_balance", "member_since"]
+)
+def test_what_is_said_about_people_is_not_who_they_are(column: str) -> None:
+    """Otherwise a handful of values would be taken for the people, and a promise of k would be about those."""
+    rows = range(400)
+    table = pa.table({column: [row % 30 for row in rows], "zip": [f"79{row % 9}00" for row in rows]})
+    found = propose(look(table), Wishes())
+    assert found.stream["person"] == "row"
+    assert found.columns("person") == []
+    again = propose(look(table.append_column("passenger_id", [[f"p{row % 300}" for row in rows]])), Wishes())
+    assert again.stream["person"] == "passenger_id"
+
+
+def test_a_handful_of_people_is_asked_about() -> None:
+    table = pa.table({"user": [f"u{row % 7}" for row in range(400)], "age": [row % 70 for row in range(400)]})
+    found = propose(look(table), Wishes())
+    assert "is 'user' a person?" in " ".join(found.questions)
+
+
+@pytest.mark.parametrize(
     ("wishes", "words"),
     [
         (Wishes(person="nobody"), "'nobody': does not exist"),

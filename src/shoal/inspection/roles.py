@@ -26,6 +26,12 @@ _PEOPLE: Final = _words("""
     user person patient customer client subscriber member passenger employee student respondent individual
 """)
 """Of these, the ones that are people for sure: a device, a session or an order is not."""
+_PROPERTIES: Final = _words("""
+    count counts type kind class category group segment status state age sex gender amount total sum rate score rating
+    share size level tier language country city region since year month day version model brand os agent platform
+    balance price fare income points
+""")
+"""What is said about a person: in passenger_count or customer_type it is the passenger or customer, not who it is."""
 _NAMED: Final = _words("email mail ssn passport iban msisdn telephone mobile username fullname name")
 """Columns whose values name one person, if that is all their name says."""
 _TIME: Final = _words("""
@@ -53,6 +59,8 @@ _ATTRIBUTE: Final = _words("""
 _ROW_NAMES: Final = _words("id no nr num number key hash uuid code card serial")
 _MOSTLY_OWN: Final = 0.5
 """The share of people with a value of their own from which a column names people, whatever it is called."""
+_FEW_PEOPLE: Final = 20
+"""Fewer are a guess, whatever the column is called."""
 _MODELS: Final = _words("model device phone agent version handset app browser firmware")
 _WORD: Final = re.compile(r"[a-z]+|\d+")
 
@@ -91,7 +99,8 @@ def find_person(facts: Mapping[str, Facts]) -> Role | None:
     if best is None or scores[best] < 2:
         return _find_named(facts)
     one = facts[best]
-    found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE))
+    is_crowd = one.distinct >= min(_FEW_PEOPLE, _known(one) / 2)
+    found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE) and is_crowd)
     named = None if found.is_sure else _find_named(facts)
     # A session, an order or the number of a row: one person has several.
     return named if named is not None and facts[named.column].distinct < one.distinct else found
@@ -123,6 +132,8 @@ def _person_score(one: Facts) -> float:
     is_id = bool(words) and (
         words[-1] in ("id", "key", "no", "nr", "number", "hash", "uuid", "code") or words == ["id"]
     )
+    if any(word in _PROPERTIES for word in words) and not (is_id and words[-2:-1] and words[-2] in _PERSON):
+        return 0
     score = 2.0 * _has(one.name, _PERSON) + 1.5 * (words in (["id"], ["user"], ["person"], ["patient"])) + 1.0 * is_id
     score += 1.0 * (one.shape in ("email", "code")) + 1.5 * _has(one.name, _PEOPLE)
     score += 0.6 * (words[:1] in (["user"], ["person"], ["patient"], ["customer"], ["maid"], ["subscriber"]))
