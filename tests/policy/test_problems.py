@@ -24,6 +24,19 @@ def problems_of(table: dict, **more) -> tuple[str, ...]:
     return caught.value.problems
 
 
+def test_a_misspelled_choice_does_not_hide_other_problems() -> None:
+    """The section is checked as the nearest choice would be."""
+    table = changed(base_table(), "anonymize/method", "z-anonymty")
+    for path, value in (("anonymize/z", 0), ("source/kind", "cvs"), ("source/pth", "a.csv"), ("sink/kind", "parket")):
+        table = changed(table, path, value)
+    found = problems_of(table)
+    for words in (
+        '[anonymize] method: must be one of', "[anonymize] z: must be at least", "[source] kind: must be one of",
+        '[source] pth: unknown key; did you mean "path"?', "[sink] kind: must be one of",
+    ):  # fmt: skip
+        assert sum(words in problem for problem in found) == 1
+
+
 # One change to a good policy, and the one sentence it brings about.
 ONE_PROBLEM = [
     ("stream/person", None, '[stream] person: is missing; name the column of persons'),

@@ -145,7 +145,7 @@ def _section(name: str, rule: _Rule, table: Table, folder: Path, problems: list[
     if not isinstance(content, Mapping):
         problems.append(f"[{name}]: must be a table; write its keys below a line [{name}]")
         return None
-    model = _model(name, rule, content, problems)
+    model, content = _model(name, rule, content, problems)
     if model is None:
         return None
     section, found = model.read(content, {"folder": folder})
@@ -153,15 +153,17 @@ def _section(name: str, rule: _Rule, table: Table, folder: Path, problems: list[
     return section
 
 
-def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> type[Section] | None:
+def _model(name: str, rule: _Rule, content: Table, problems: list[str]) -> tuple[type[Section] | None, Table]:
+    """The class that checks a section; after a misspelled choice, that of the nearest, so that all problems show."""
     if rule.choice is None:
-        return rule.model("")
+        return rule.model(""), content
     chosen = content.get(rule.choice)
     if isinstance(chosen, str) and chosen in rule.known:
-        return rule.model(chosen)
+        return rule.model(chosen), content
     verb = "is missing; it " if rule.choice not in content else ""
     problems.append(f"[{name}] {rule.choice}: {verb}{one_of(chosen, rule.known)}")
-    return None
+    near = nearest(chosen, rule.known) if isinstance(chosen, str) else None
+    return (None, content) if near is None else (rule.model(near), {**content, rule.choice: near})
 
 
 def _hierarchies(table: Table, folder: Path, problems: list[str]) -> dict[KeyPath, Hierarchy | Concepts]:
