@@ -3,7 +3,8 @@
 A proposal picks a set with a probability proportional to the number of its itemsets of the size, and a uniform itemset
 of that set. Accepted with probability 1 / support, it is uniform over all itemsets that occur. Picking sets uniformly
 instead models an adversary who picks a person first. The paper uses a Markov chain of such proposals. Sets are sorted
-by size, so sets of one size are adjacent.
+by size, so sets of one size are adjacent. Where itemsets have many people each, most proposals are rejected; drawing
+combinations of items and keeping those that occur gives the same distribution.
 """
 
 from __future__ import annotations
@@ -220,6 +221,25 @@ def draw_samples(sets, own, draws, first, last, wanted, scratch, drawn, people):
         if is_sample:
             for m in range(draws.size):
                 drawn[kept, m] = scratch.itemset[m]
+            people[kept] = found
+            kept += 1
+    return last, kept
+
+
+@kernel
+def draw_combinations(own, kinds, draws, first, last, wanted, scratch, people):
+    """Draw combinations of the items `kinds` from number `first` on and keep the support of those that occur, up to k.
+
+    They are uniform over all itemsets that occur, like accepted proposals. Return what `draw_samples` returns.
+    """
+    kept = 0
+    for number in range(first, last):
+        if kept == wanted:
+            return number, kept
+        start_coins(scratch.coins, draws.key, number)
+        pick_itemset(kinds, 0, draws.size, scratch.coins, scratch.itemset)
+        found = people_with(own, scratch.itemset, draws.size, scratch, draws.k)
+        if found > 0:
             people[kept] = found
             kept += 1
     return last, kept

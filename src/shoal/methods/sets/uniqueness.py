@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from shoal.errors import PolicyError
-from shoal.kernels.sets.sampling import draw_samples
+from shoal.kernels.sets.sampling import Draws, Sets, draw_combinations, draw_samples
 from shoal.methods.sets.chain import as_chain
 from shoal.methods.sets.counting import Counting
-from shoal.methods.sets.data import SetData
+from shoal.methods.sets.data import Ints, SetData
 from shoal.methods.sets.records import read_records
 from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from shoal.methods.sets.search import AFFORDABLE
@@ -21,6 +23,9 @@ from shoal.models.sample_size import uniqueness_samples
 
 _EPSILON = 0.01
 _ROUND = 1 << 14
+_COMBINATION_COST = 4
+"""A combination that does not occur takes about as long as this many itemsets that a person has: its search is not cut
+short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +125,26 @@ def _count_unique(data: SetData, size: int, count: int, *, by_person: bool, seed
     assert draws is not None  # some set is large enough
     if sampler != "exact":
         draws = as_chain(data, draws, is_literal=sampler == "paper-chain")
-    scratch = make_scratch()
-    drawn, people = np.empty((count, size), np.int32), np.empty(count, np.int64)
+    draw = _make_drawing(data, draws, count)
     kept, number, unique = 0, 0, 0
     while kept < count:
-        number, more = draw_samples(
-            data.sets, data.index.arrays, draws, number, number + _ROUND, count - kept, scratch, drawn, people
-        )
+        number, more, people = draw(number, count - kept)
         unique += int((people[:more] == 1).sum())
         kept += more
     return unique
+
+
+def _make_drawing(data: SetData, draws: Draws, count: int) -> Callable[[int, int], tuple[int, int, Ints]]:
+    """Draw itemsets of people's sets, or combinations of items where that finds new ones sooner."""
+    own, scratch, people = data.index.arrays, make_scratch(), np.empty(count, np.int64)
+    items = np.flatnonzero(data.weights).astype(np.int32)
+    by_combination = not draws.by_person and draws.steps == 0
+    if by_combination and comb(len(items), draws.size) * _COMBINATION_COST < data.itemsets(draws.size):
+        kinds = Sets(np.array([0, len(items)]), items)
+        return lambda number, wanted: (
+            *draw_combinations(own, kinds, draws, number, number + _ROUND, wanted, scratch, people), people
+        )  # fmt: skip
+    drawn = np.empty((count, draws.size), np.int32)
+    return lambda number, wanted: (
+        *draw_samples(data.sets, own, draws, number, number + _ROUND, wanted, scratch, drawn, people), people
+    )  # fmt: skip
