@@ -17,6 +17,7 @@ from shoal.kernels.tuples.publish_order import order_events
 from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.quasi_readers import Bools, Ints, Reader
 from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, VERDICTS
+from shoal.methods.repeated_values import repeated
 from shoal.methods.text_keys import Words, key_words
 from shoal.methods.tuples.decider.base import Decided
 from shoal.methods.tuples.reader import MASK_BITS
@@ -156,7 +157,7 @@ class _Generalized:
         low, high, node = (np.append(known, last) for known, last in zip(shown, reader.root(), strict=True))
         made = reader.publish(low, high, node, np.append(decided.shown[:, a] == 0, False), kind)
         mask = None if is_missing is None else is_missing & (self._rows < self._domain)
-        return made.take(pa.array(self._rows, mask=mask))
+        return repeated(made, self._rows) if mask is None else made.take(pa.array(self._rows, mask=mask))
 
 
 _VERDICT: Final = pa.dictionary(pa.int8(), pa.string())
