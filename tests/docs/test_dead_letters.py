@@ -17,6 +17,7 @@ from shoal.decode.columns import misfit_reason
 from shoal.decode.csv import CsvDecoder
 from shoal.decode.messages import json_parser
 from shoal.decode.prepared import with_times
+from shoal.decode.zeek import ZeekDecoder
 from shoal.hierarchies import Hierarchy
 from shoal.methods.release import UNREADABLE
 from shoal.methods.schema_reader import tuple_reasons
@@ -73,6 +74,9 @@ def computed() -> Iterator[str]:
     for header, data in ((None, b"a,b,c\n1,2\n"), (["a", "b", "c"], b"1,2\n")):
         for part in CsvDecoder(Memory(data), columns=["a"], header=header).batches():
             yield from (one.reason for one in part.refused)
+    log = b"#separator \\x09\n#fields\ta\tb\tc\n#types\tstring\tstring\tstring\n1\t2\n"
+    for part in ZeekDecoder(Memory(log), columns=["a"]).batches():
+        yield from (one.reason for one in part.refused)
     yield from (one.reason for one in json_parser().parse([b"{", b"1"])[1])
     batch = pa.record_batch({"time": [2**62]})
     yield from (one.reason for one in with_times(Decoded(batch, (), {}), "time", "s").refused)

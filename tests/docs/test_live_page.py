@@ -8,7 +8,7 @@ import pytest
 
 from shoal.policy import parse_policy
 from shoal.policy.live.systems import SINKS, SOURCES
-from shoal.policy.tables import FILE_KINDS
+from shoal.policy.tables import FILE_KINDS, ONLY_READ
 from tests.docs.pages import blocks
 
 PAGES = ("docs/howto/live.md", "docs/howto/live-security.md", "docs/howto/workers.md")
@@ -24,6 +24,6 @@ def test_a_policy_is_accepted(policy, tmp_path):
 
 
 def test_every_system_is_shown():
-    live = set(SOURCES) - set(FILE_KINDS)
+    live = set(SOURCES) - {*FILE_KINDS, *ONLY_READ}
     assert {policy["source"]["kind"] for policy in WHOLE} == live
     assert {policy["sink"]["kind"] for policy in WHOLE} >= set(SINKS) - set(FILE_KINDS) - {"mqtt"}

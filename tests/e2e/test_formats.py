@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.scene import CANARY, RELEASED, ROWS, Scene, encode, pairs, read
+from tests.e2e.scene import CANARY, RELEASED, ROWS, Scene, encode, pairs, read, shoal
 
 TEXT = [f"{kind}{ending}" for kind in ("csv", "jsonl") for ending in ("", ".gz", ".zst")]
 INPUTS = [*TEXT, "parquet", "arrow", "arrows", "arrows.gz", "parquet.zst"]
@@ -36,6 +36,36 @@ def test_in_and_out(scene: Scene, source: str, sink: str) -> None:
     assert ended.summary["released"] == 3
     assert ended.summary["suppressed"] == 3
     assert scene.holds_canary() == []
+
+
+ZEEK = (
+    "#separator \\x09\n#unset_field\t-\n#fields\tts\tuid\tuser\tsite\n#types\ttime\tstring\taddr\tstring\n"
+    + "".join(f"{row['ts']}.000000\tC{row['ts']}\t{row['user']}\t{row['site']}\n" for row in ROWS)
+    + "#close\t2024-01-01-00-00-00\n"
+)
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_a_log_of_zeek_is_read_and_audited(scene: Scene, is_piped: bool) -> None:
+    log = scene.write("in.log", ZEEK)
+    scene.sections["source"] = {"kind": "zeek", "path": "-" if is_piped else "in.log"}
+    scene.sections["trace"] = {"path": "trace.parquet"}
+    ended = scene.run("--json", stdin=ZEEK.encode() if is_piped else b"")
+    assert ended.code == 0, ended.err
+    assert pairs(scene.released()) == RELEASED
+    evidence = ("--truth", log, "--trace", scene.folder / "trace.parquet", "--policy", scene.policy)
+    audit = shoal("audit", scene.folder / "out.csv", *evidence)
+    assert audit.code == 0, audit.out.decode() + audit.err
+    planted = scene.folder / "out.csv"
+    planted.write_text(planted.read_text().replace("b.example", "rare.example"))
+    assert shoal("audit", planted, *evidence).code == 1
+
+
+def test_logs_of_zeek_are_not_written(scene: Scene) -> None:
+    scene.sections["sink"] = {"kind": "zeek", "path": "out.log"}
+    ended = scene.run()
+    assert ended.code == 2
+    assert "[sink] kind" in ended.err
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

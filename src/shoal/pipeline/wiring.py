@@ -122,7 +122,7 @@ def _file_decoder(
             "delimiter": source.delimiter, "header": source.header, "nulls": source.nulls, "trim": source.trims,
         }  # fmt: skip
         declared = {**assumed, **declared}
-    if source.kind == "jsonl":
+    if source.kind in ("jsonl", "zeek"):
         options = {"assumed": assumed, "lists": policy.anonymize.list_columns(), "carried": policy.stream.carry}
     if source.max_record_bytes is not None:
         options["max_record_bytes"] = source.max_record_bytes

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field
 from shoal.methods.settings import Duration, Name, Names, PositiveDuration
 from shoal.policy.fields import STANDARD, FilePlace, Location, Section, locate
 from shoal.policy.methods import section_for
+from shoal.policy.tables import ONLY_READ
 
 Table = Mapping[str, Any]
 MAID: Final = "maid"
@@ -120,6 +121,8 @@ def _section_problems(table: Table) -> Iterator[str]:
     letters, source = table.get("dead_letters"), table.get("source")
     if isinstance(letters, Mapping) and letters.get("keep_rows"):
         yield "[dead_letters] keep_rows: dead letters of shoal sanitize never contain a record; leave it out"
+    if isinstance(source, Mapping) and source.get("kind") in ONLY_READ:
+        yield '[source] kind: shoal sanitize does not read these logs; write them as JSON lines, and set kind = "jsonl"'
     paths = source.get("path") if isinstance(source, Mapping) else None
     if STANDARD in (paths if isinstance(paths, list) else [paths]):
         yield "[source] path: standard input cannot be read again after a crash; name files"

@@ -29,12 +29,14 @@ _LATER_KEYS: Final = {"time_unit": None, "carry_identifying": False}
 ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
 FILE_KINDS: Final = ("csv", "jsonl", "parquet", "arrow")
+ONLY_READ: Final = ("zeek",)
+"""Kinds of files that are read and never written."""
 _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
     "nulls": ("csv",),
     "trim": ("csv",),
-    "max_record_bytes": ("csv", "jsonl"),
+    "max_record_bytes": ("csv", "jsonl", "zeek"),
 }
 
 
@@ -68,7 +70,7 @@ class SourceSection(Section):
 class FileSource(SourceSection):
     """Files, or standard input, in one format."""
 
-    kind: FileKind
+    kind: FileKind | Literal["zeek"]
     path: Places = Field(description='name a file, folder or pattern, a list of them, or "-"')
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","

@@ -18,6 +18,7 @@ from shoal.auditor.reading.lines import Part, name_blanks, read_csv, read_csv_bl
 from shoal.auditor.reading.memory import ARROW, AS_OBJECTS, CODED, current
 from shoal.auditor.reading.paths import Format, file_kind, table_paths, text_kind, whole, whole_lines
 from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows
+from shoal.auditor.reading.zeek import read_zeek
 from shoal.errors import InputError
 
 _CLAIMS: Final = b"shoal"
@@ -167,6 +168,8 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     kind = text_kind(path, data, expected)
     if kind == "jsonl":
         return read_jsonl(data, names_once=expected.names_once)
+    if kind == "zeek":
+        return read_zeek(data, str(path))
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
     raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")

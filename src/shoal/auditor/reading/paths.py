@@ -78,7 +78,7 @@ def _is_part(path: Path) -> bool:
 
 
 def file_kind(path: Path, expected: Format) -> str:
-    """Return "parquet", "arrow", "csv", "tsv", "jsonl", "lines" or "unknown"."""
+    """Return "parquet", "arrow", "csv", "tsv", "jsonl", "zeek", "lines" or "unknown"."""
     head = next(blocks(path, _HEAD), b"")[:_HEAD]
     if head[:4] == b"PAR1":
         return "parquet"
@@ -93,6 +93,8 @@ def text_kind(path: Path, data: bytes, expected: Format) -> str:
     named = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if expected.kind == "lines":
         return "lines"
+    if expected.kind == "zeek":
+        return "jsonl" if data.lstrip()[:1] == b"{" else "zeek"
     if {named, expected.kind} == {"csv", "jsonl"}:  # the name and the policy disagree: look at the content
         return "jsonl" if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{" else "csv"
     if named or expected.kind in {"csv", "jsonl"}:

@@ -11,7 +11,7 @@ from shoal.methods.setting_problems import Problem
 from shoal.methods.settings import Name, Names
 from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.live.secrets import Address
-from shoal.policy.tables import FILE_KINDS, FileSink, FileSource, SinkSection, SourceSection
+from shoal.policy.tables import FILE_KINDS, ONLY_READ, FileSink, FileSource, SinkSection, SourceSection
 
 _SAME: Final = "; by default that of the source, if it is of the same kind"
 _REPEATS: Final = "MQTT delivers every message at least once: after a crash or a lost connection some come twice"
@@ -236,7 +236,7 @@ class HttpSource(MessageSource):
 
 
 SOURCES: Final[dict[str, type[SourceSection]]] = {
-    **dict.fromkeys(FILE_KINDS, FileSource),
+    **dict.fromkeys((*FILE_KINDS, *ONLY_READ), FileSource),
     "kafka": KafkaSource,
     "redis": RedisSource,
     "nats": NatsSource,
