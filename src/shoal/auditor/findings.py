@@ -179,6 +179,8 @@ class Notes:
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
+    numbers: npt.NDArray[np.int64] | None = None
+    """The number of every row that is checked, rising, if these are a part of the release."""
 
     def violation(
         self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
@@ -231,5 +233,8 @@ class Notes:
     ) -> None:
         total = int(rows.sum()) if count is None and rows is not None else (count or 0)
         if total:
-            named = () if rows is None else tuple(np.flatnonzero(rows)[:_ROWS_NAMED].tolist())
+            named = () if rows is None else self._named(np.flatnonzero(rows)[:_ROWS_NAMED])
             self.findings.append(Finding(code, severity, total, sentence, named))
+
+    def _named(self, rows: npt.NDArray[np.int64]) -> tuple[int, ...]:
+        return tuple((rows if self.numbers is None else self.numbers[rows]).tolist())

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
+from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import Rows
 
 _WORD = re.compile(r"[^\w.@+-]+")
 _ENDS: Final = ("lo", "hi")
 """The field names of a published range."""
+METADATA_SENTENCE: Final = "The release's metadata contains identifiers of the truth."
 _LONG: Final = 6
 """Shorter identifiers match whole words only."""
 
@@ -54,15 +56,19 @@ def check_metadata(persons: Any, columns: Iterable[str], release: Rows, notes: N
     ``columns`` are the names given by the policy. Metadata that file writers add contains numbers, so identifiers that
     are just numbers are not searched there.
     """
-    hidden = release.hidden
+    found = mentioned_people(persons, columns, release.hidden)
+    notes.violation("raw-identifier", METADATA_SENTENCE, count=len(found))
+
+
+def mentioned_people(persons: Any, columns: Iterable[str], hidden: Hidden) -> set[str]:
+    """Return the identifiers that occur in metadata, in column names, or in values that no row shows."""
     names = set(hidden.names) - {*columns, *_ENDS}
     texts, usual = (*hidden.metadata, *hidden.values, *names), hidden.usual
     if not texts and not usual:
-        return
+        return set()
     people = shared_codes(persons)[0]
     others = [person for person in people if not person.isdigit()]
-    found = _mentioned(people, texts) | _mentioned(others, usual)
-    notes.violation("raw-identifier", "The release's metadata contains identifiers of the truth.", count=len(found))
+    return _mentioned(people, texts) | _mentioned(others, usual)
 
 
 def _mentioned(people: Iterable[str], texts: tuple[str, ...]) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Final
 
@@ -85,6 +86,22 @@ def read_sealed_trace(path: Path, secret: Secret) -> pa.Table:
     with path.open("rb") as file:
         tables = [pq.read_table(io.BytesIO(unseal(secret, piece, purpose=_PURPOSE))) for piece in _pieces(file, path)]
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def count_pieces(path: Path) -> int:
+    """How many pieces a sealed trace has."""
+    with path.open("rb") as file:
+        return sum(1 for _ in _pieces(file, path))
+
+
+def read_sealed_piece(path: str, number: int) -> pa.Table:
+    """Open one piece of a sealed trace with the key of SHOAL_KEY_FILE."""
+    secret = secret_from_environment()
+    if secret is None:
+        raise VaultError(f"{path}: the trace is sealed; set SHOAL_KEY_FILE to the key it was made with")
+    with Path(path).open("rb") as file:
+        piece = next(islice(_pieces(file, Path(path)), number, None))
+    return pq.read_table(io.BytesIO(unseal(secret, piece, purpose=_PURPOSE)))
 
 
 def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:

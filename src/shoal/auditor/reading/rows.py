@@ -84,16 +84,19 @@ _LOOKED_AT: Final = 1_000
 """How many first records of JSON lines are searched; a key that none of them has counts as absent."""
 
 
-def by_stream(truth: Rows, stream: Mapping[str, Any]) -> Rows:
-    """Return the truth with times as timestamps and a column of row numbers, if the policy asks for them."""
+def by_stream(truth: Rows, stream: Mapping[str, Any], first: int = 0, *, numbers: bool | None = None) -> Rows:
+    """Return the truth with times as timestamps and a column of row numbers, if the policy asks for them.
+
+    Of a part of the truth: ``first`` is the number of its first row, ``numbers`` whether rows are numbered.
+    """
     unit, time = stream.get("time_unit"), stream.get("time")
     if unit is not None and unit not in _UNITS:
         raise PolicyError(f"[stream] time_unit: must be one of {', '.join(_UNITS)}")
     parts = truth.parts
     if unit is not None and isinstance(time, str):
         parts = tuple(_in_unit(part, time, _UNITS[unit]) for part in parts)
-    if stream.get("person") == _ROW and not any(_has_rows(columns) for columns, _ in parts):
-        parts = _numbered(parts)
+    if stream.get("person") == _ROW and (not has_row_column(truth) if numbers is None else numbers):
+        parts = _numbered(parts, first)
     return Rows(parts, truth.name, truth.claims)
 
 
@@ -122,15 +125,20 @@ def _present(column: Any) -> Bools:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
 
 
+def has_row_column(rows: Rows) -> bool:
+    """Return whether there is a real column named "row" in any part."""
+    return any(_has_rows(columns) for columns, _ in rows.parts)
+
+
 def _has_rows(columns: dict[str, Any]) -> bool:
     """Return whether there is a real column named "row"."""
     found = columns.get(_ROW)
     return any(value is not None for value in found[:_LOOKED_AT]) if isinstance(found, list) else found is not None
 
 
-def _numbered(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _numbered(parts: tuple[Part, ...], start: int) -> tuple[Part, ...]:
     """Number the rows over all parts; an unreadable record has no person."""
-    found, start = [], 0
+    found = []
     for columns, broken in parts:
         numbers = np.arange(start, start + len(broken), dtype=np.int64)
         found.append(({**columns, _ROW: pa.array(numbers, mask=broken)}, broken))

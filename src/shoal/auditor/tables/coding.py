@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
@@ -28,17 +28,19 @@ from shoal.errors import InputError
 
 _BYTES_PER_VALUE: Final = 200
 """Memory for a different value: its text and its place in the dictionary."""
-_Key = str | tuple[str, str] | None
+Key = str | tuple[str, str] | None
 """A text; of another type the name of the type and the value as text; None for a missing value."""
+Entry = tuple[Key, str | None]
+"""A different value: its key, and itself as text."""
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+", re.ASCII)
 
 
-def exact_key(value: Any) -> _Key:
+def exact_key(value: Any) -> Key:
     """Return equal keys only for values that no reader can tell apart."""
     return value if value is None or isinstance(value, str) else (type(value).__name__, repr(value))
 
 
-def person_key(value: Any) -> _Key:
+def person_key(value: Any) -> Key:
     """Return equal keys for all ways to write a person: 7, 7.0 and " 7"; None for nobody."""
     text = _text(value)
     if text is None:
@@ -64,15 +66,31 @@ def _text(value: Any) -> str | None:
 class Codes:
     """The numbers of a column's values, in order of first appearance; a missing value is a value of its own."""
 
-    def __init__(self, name: str, key: Callable[[Any], _Key] = exact_key) -> None:
+    def __init__(self, name: str, key: Callable[[Any], Key] = exact_key, known: Iterable[Entry] = ()) -> None:
         self.name = name
         self._key = key
-        self._numbers: dict[_Key, int] = {}
+        self._numbers: dict[Key, int] = {}
         self.texts: list[str | None] = []
         """The values by number, as text."""
+        self.add(known)
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The values by number."""
+        return list(zip(self._numbers, self.texts, strict=True))
+
+    def add(self, entries: Iterable[Entry]) -> Ints:
+        """Number values that were told apart before."""
+        found = []
+        for key, text in entries:
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers)
+                self.texts.append(text)
+            found.append(self._numbers[key])
+        return np.array(found, np.int64)
 
     def of(self, text: str | None) -> int:
         """Return the number of a text; -1 if no row has it."""
@@ -123,7 +141,7 @@ class Codes:
 
 
 def _of_objects(values: list[Any]) -> tuple[list[Any], Ints]:
-    places: dict[_Key, int] = {}
+    places: dict[Key, int] = {}
     different: list[Any] = []
     found = np.full(len(values), -1, np.int64)
     for at, value in enumerate(values):

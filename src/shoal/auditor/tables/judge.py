@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -42,13 +41,58 @@ def _located(population: Any, folder: Path) -> Any:
 
 
 @dataclass(slots=True)
-class _Sizes:
+class Sizes:
     """What is known of the classes of all parts."""
 
-    people: list[Ints] = field(default_factory=list)
-    rows: list[Ints] = field(default_factory=list)
-    exposed: list[Ints] = field(default_factory=list)
-    """People in a class of fewer than k."""
+    classes: int = 0
+    smallest: int | None = None
+    unique: int = 0
+    rows: int = 0
+    below: int = 0
+    """Rows in a class of fewer than k."""
+
+    def add(self, people: Ints, rows: Ints, k: int | None) -> None:
+        """Add the classes of a part: people and rows of each."""
+        below = 0 if k is None else int(rows[people < k].sum())
+        smallest = int(people.min()) if len(people) else None
+        self.merge(Sizes(len(people), smallest, int((rows == 1).sum()), int(rows.sum()), below))
+
+    def merge(self, other: Sizes) -> None:
+        """Add other classes."""
+        found = [size for size in (self.smallest, other.smallest) if size is not None]
+        self.smallest = min(found, default=None)
+        self.classes += other.classes
+        self.unique += other.unique
+        self.rows += other.rows
+        self.below += other.below
+
+    def report(self, promise: TablePromise, people: int | None, exposed: int, notes: Notes) -> None:
+        """Report the sizes of classes. `people` are all people, `exposed` those in classes of fewer than k."""
+        metrics, k = notes.metrics, promise.k
+        metrics["classes"] = self.classes
+        metrics["smallest_k"] = self.smallest
+        metrics["counted_in_classes"] = "rows (at least as many as people)" if promise.person is None else "people"
+        metrics["unique_rows"] = self.unique
+        if people is not None:
+            metrics["released_people"] = people
+        if k is None:
+            return
+        metrics["rows_below_k_share"] = self.below / self.rows if self.classes else None
+        if people is not None:
+            metrics["people_below_k_share"] = exposed / people if exposed else 0.0
+        unit = "rows" if promise.person is None else "people"
+        sentence = f"Rows are in classes of fewer than {k} {unit}; generalize or remove them."
+        notes.violation("below-k", sentence, count=self.below)
+
+
+def note_counts(promise: TablePromise, count: int, suppressed: int, notes: Notes) -> None:
+    """Report how many rows there are, and if nothing is promised about them."""
+    if not promise.is_promised:
+        notes.skip("Nothing is promised about this table, so nothing is broken: name what must hold, such as k.")
+    notes.warning("no-rows", "The table has no row.", count=int(count == 0))
+    notes.metrics["released_rows"] = count
+    if promise.suppressed is not None:
+        notes.metrics["suppressed_rows"] = suppressed
 
 
 class _Judge:
@@ -106,35 +150,29 @@ class _Judge:
 
     def judge(self) -> None:
         """Measure and check everything, part by part."""
-        if not self.promise.is_promised:
-            self.notes.skip(
-                "Nothing is promised about this table, so nothing is broken: name what must hold, such as k."
-            )
-        self.notes.warning("no-rows", "The table has no row.", count=int(self._count == 0))
-        self.notes.metrics.update(self._counts())
+        note_counts(self.promise, self._count, self._suppressed, self.notes)
         divided = self._rows.is_on_disk or self._population.is_on_disk
-        sizes, presence = _Sizes(), _Presence(self.promise)
+        sizes, presence = Sizes(), Presence(self.promise)
+        exposed: list[Ints] = [np.zeros(0, np.int64)]
         everyone = self._population.parts(divided=divided)
         for rows in self._rows.parts(divided=divided):
             others = next(everyone)
             key, size = packed(self._columns(rows), self._widths())
-            self._count_classes(rows, key, sizes)
+            exposed.append(self._count_classes(rows, key, sizes))
             for column in self._sensitive:
                 column.measure(key, size, rows)
             if self._knows_population:
                 presence.compare(rows[:, : len(self._quasi)], others, self._widths())
-        self._check_k(sizes)
+        people = None
+        if self.promise.person is not None:
+            codes = self._codes[self.promise.person]
+            people = len(codes) - (codes.of(None) >= 0)
+        sizes.report(self.promise, people, len(np.unique(np.concatenate(exposed))), self.notes)
         for column in self._sensitive:
             column.report(self.notes)
         if self._knows_population:
             presence.report(self.notes)
         self._check_m()
-
-    def _counts(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {"released_rows": self._count}
-        if self.promise.suppressed is not None:
-            found["suppressed_rows"] = self._suppressed
-        return found
 
     def _columns(self, rows: Matrix) -> list[Any]:
         return [rows[:, place] for place in range(len(self._quasi))]
@@ -147,36 +185,14 @@ class _Judge:
             return None, 0
         return rows[:, -1], max(len(self._codes[self.promise.person]), 1)
 
-    def _count_classes(self, rows: Matrix, key: Ints, sizes: _Sizes) -> None:
+    def _count_classes(self, rows: Matrix, key: Ints, sizes: Sizes) -> Ints:
+        """Count the classes of a part; return the people who are in a class of fewer than k."""
         person, width = self._person(rows)
         classes, count, people = class_sizes(key, person, width)
-        sizes.people.append(people)
-        sizes.rows.append(count)
-        if person is not None and self.promise.k is not None:
-            small = people < self.promise.k
-            exposed = np.unique(person[small[np.searchsorted(classes, key)]]) if small.any() else person[:0]
-            sizes.exposed.append(exposed[exposed >= 0].astype(np.int64))
-
-    def _check_k(self, sizes: _Sizes) -> None:
-        people, rows = np.concatenate(sizes.people), np.concatenate(sizes.rows)
-        metrics, k = self.notes.metrics, self.promise.k
-        metrics["classes"] = len(people)
-        metrics["smallest_k"] = int(people.min()) if len(people) else None
-        metrics["counted_in_classes"] = "rows (at least as many as people)" if self.promise.person is None else "people"
-        metrics["unique_rows"] = int((rows == 1).sum())
-        if self.promise.person is not None:
-            codes = self._codes[self.promise.person]
-            metrics["released_people"] = len(codes) - (codes.of(None) >= 0)
-        if k is None:
-            return
-        below = int(rows[people < k].sum())
-        metrics["rows_below_k_share"] = below / int(rows.sum()) if len(rows) else None
-        if self.promise.person is not None:
-            exposed = len(np.unique(np.concatenate(sizes.exposed)))
-            metrics["people_below_k_share"] = exposed / metrics["released_people"] if exposed else 0.0
-        self.notes.violation(
-            "below-k", f"Rows are in classes of fewer than {k} {self._unit}; generalize or remove them.", count=below
-        )
+        sizes.add(people, count, self.promise.k)
+        if person is None or self.promise.k is None:
+            return np.zeros(0, np.int64)
+        return exposed_people(person, key, classes, people < self.promise.k)
 
     @property
     def _unit(self) -> str:
@@ -227,7 +243,13 @@ class _Judge:
         return np.bincount(place, weights=np.concatenate(weights), minlength=len(found)).astype(np.int64)
 
 
-class _Presence:
+def exposed_people(person: Any, key: Ints, classes: Ints, small: Bools) -> Ints:
+    """Return the different people of small classes, given by their keys; -1 is no person."""
+    found = np.unique(person[small[np.searchsorted(classes, key)]]) if small.any() else person[:0]
+    return np.asarray(found[found >= 0], np.int64)
+
+
+class Presence:
     """Compares the classes of the table with those of the population: δ-presence."""
 
     def __init__(self, promise: TablePromise) -> None:
@@ -235,6 +257,18 @@ class _Presence:
         self._least: list[float] = []
         self._most: list[float] = []
         self._outside = self._unknown = 0
+
+    @property
+    def found(self) -> tuple[list[float], list[float], int, int]:
+        """The least and the largest shares of parts, rows outside the promise, and rows that are not known."""
+        return self._least, self._most, self._outside, self._unknown
+
+    def merge(self, least: list[float], most: list[float], outside: int, unknown: int) -> None:
+        """Add what was found in another part of both tables."""
+        self._least += least
+        self._most += most
+        self._outside += outside
+        self._unknown += unknown
 
     def compare(self, rows: Matrix, population: Matrix, widths: list[int]) -> None:
         """Compare one part of both tables."""

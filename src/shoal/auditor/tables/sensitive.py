@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,8 @@ _BROKEN: Final = {
     "alpha": ("above-alpha", "in which one value has a larger share than alpha = {bound}"),
     "beta": ("above-beta", "in which a value is more likely than beta = {bound} allows"),
 }
+_LEAST: Final = ("l", "entropy_l")
+"""Measures whose worst class has the smallest figure; of the others it has the largest."""
 CODES: Final = frozenset(code for code, _ in _BROKEN.values())
 
 
@@ -52,6 +55,24 @@ class SensitiveColumn:
         """Count the values of a batch."""
         count = np.bincount(rows[:, self._place], minlength=len(self._codes))
         self._overall = np.append(self._overall, np.zeros(len(count) - len(self._overall), np.int64)) + count
+
+    def expect(self, overall: Ints) -> None:
+        """Set how often each value is in the whole table; parts of it are measured."""
+        self._overall = overall
+
+    @property
+    def found(self) -> tuple[dict[str, float], dict[str, int], str | None]:
+        """The worst figures, the rows that break a bound, and the distance that t is measured in."""
+        return self._worst, self._broken, self._distance_used
+
+    def merge(self, worst: Mapping[str, float], broken: Mapping[str, int], distance: str | None) -> None:
+        """Add what was found in another part of the table."""
+        for measure, figure in worst.items():
+            best = min if measure in _LEAST else max
+            self._worst[measure] = best(self._worst.get(measure, figure), figure)
+        for measure, rows in broken.items():
+            self._broken[measure] = self._broken.get(measure, 0) + rows
+        self._distance_used = distance or self._distance_used
 
     def measure(self, key: Ints, size: int, rows: Matrix) -> None:
         """Measure the classes of a part, which are given by the key of every row."""

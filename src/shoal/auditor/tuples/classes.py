@@ -90,6 +90,14 @@ LEAST_ROWS: Final = 10
 _ROUNDING: Final = 1e-9
 
 
+def share_sentence(largest: float, *, can_cap: bool = True) -> str:
+    """Say that one person has most rows of a class."""
+    return (
+        f"One person has more than half of the rows of a class, up to {largest:.2f}: "
+        f"k people then protect little{'; cap it with max_share' if can_cap else ''}."
+    )
+
+
 def check_shares(
     classes: Classes, person: Ints | None, max_share: float | None, notes: Notes, *, can_cap: bool = True
 ) -> None:
@@ -107,8 +115,7 @@ def check_shares(
     }
     notes.warning(
         "one-person-share",
-        f"One person has more than half of the rows of a class, up to {float(largest.max(initial=0)):.2f}: "
-        f"k people then protect little{'; cap it with max_share' if can_cap else ''}.",
+        share_sentence(float(largest.max(initial=0)), can_cap=can_cap),
         rows=classes.marked(owned),
     )
     if max_share is not None:

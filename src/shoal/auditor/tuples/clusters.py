@@ -189,32 +189,61 @@ def check_carriers(trace: Rows, decisions: Decisions, clusters: Clusters, width:
     if "carriers" not in trace.columns:
         notes.skip("The trace's own count of carriers was not checked: it has no column carriers.")
         return
-    written = read_lists(trace, "carriers", width)[decisions.is_shown]
+    compare_carriers(read_lists(trace, "carriers", width)[decisions.is_shown], clusters, notes)
+
+
+def compare_carriers(written: npt.NDArray[np.int64], clusters: Clusters, notes: Notes) -> None:
+    """Check the recorded carriers of every released row."""
     grouped = np.flatnonzero(clusters.number >= 0)
     wrong = np.zeros(len(written), np.bool_)
     wrong[grouped] = (written[grouped] != clusters.carriers[clusters.number[grouped]]).any(axis=1)
     notes.violation("wrong-carriers", "The trace counts other carriers than the truth has.", rows=wrong)
 
 
-def measure_loss(attributes: Sequence[Attribute], link: Link, decisions: Decisions, notes: Notes) -> None:
-    """Measure the average loss over released and suppressed records, from 0 (nothing) to 1 (everything).
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Sums of losses, from 0 (nothing) to 1 (everything) for each record.
 
     ``all``: over all attributes, 1 for null. ``own``: over the attributes a record carries (0 if it carries none).
     A suppressed record loses 1.
     """
+
+    everything: float = 0.0
+    released: int = 0
+    own: float = 0.0
+    known: int = 0
+    """Released rows whose record is known."""
+    suppressed: int = 0
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(
+            self.everything + other.everything,
+            self.released + other.released,
+            self.own + other.own,
+            self.known + other.known,
+            self.suppressed + other.suppressed,
+        )
+
+    def note(self, notes: Notes, *, has_records: bool) -> None:
+        """Note the average over released and suppressed records."""
+        count = self.released + self.suppressed
+        if not count:
+            return
+        found = {"all": (self.everything + self.suppressed) / count}
+        if has_records:
+            found["own"] = (self.own + self.suppressed) / max(self.known + self.suppressed, 1)
+        notes.metrics["loss"] = found
+
+
+def sum_loss(attributes: Sequence[Attribute], link: Link, decisions: Decisions) -> Losses:
+    """Sum the losses of released and suppressed records."""
     weights = np.array([attribute.weight for attribute in attributes])
     losses = np.array([attribute.loss for attribute in attributes]).reshape(len(attributes), -1)
     released = ~link.is_root
-    suppressed = int((decisions.verdict == SUPPRESSED).sum())
-    count = int(released.sum()) + suppressed
-    if not count:
-        return
     everything = weights @ losses[:, released] / weights.sum()
-    found = {"all": float((everything.sum() + suppressed) / count)}
-    if link.known.any():
-        rows = np.flatnonzero(released & link.known)
-        carried = np.array([attribute.carried[link.row[rows]] for attribute in attributes])
-        total = weights @ carried
-        own = (weights[:, None] * losses[:, rows] * carried).sum(axis=0) / np.where(total > 0, total, 1)
-        found["own"] = float((own.sum() + suppressed) / (len(rows) + suppressed))
-    notes.metrics["loss"] = found
+    rows = np.flatnonzero(released & link.known)
+    carried = np.array([attribute.carried[link.row[rows]] for attribute in attributes])
+    total = weights @ carried
+    own = (weights[:, None] * losses[:, rows] * carried).sum(axis=0) / np.where(total > 0, total, 1)
+    suppressed = int((decisions.verdict == SUPPRESSED).sum())
+    return Losses(float(everything.sum()), int(released.sum()), float(own.sum()), len(rows), suppressed)

@@ -53,7 +53,9 @@ class Arrivals:
 
 def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromise, notes: Notes) -> Timeline | None:
     """Compute when everything was decided, check it, and check that nothing waited too long."""
-    _check_written_delays(decisions, promise, notes)
+    written = check_written_delays(decisions, promise, notes)
+    if written is not None:
+        written.note(promise, notes)
     arrived = _arrived(decisions, arrivals, promise, notes)
     if arrived is None:
         return None
@@ -139,20 +141,43 @@ def event_clock(time: Ints, person: Ints, usable: Bools, max_gap: int) -> Ints:
     return clock[latest]
 
 
-def _check_written_delays(decisions: Decisions, promise: TuplePromise, notes: Notes) -> None:
+@dataclass(frozen=True, slots=True)
+class WrittenDelays:
+    """The delays that a trace records: how many, their sum, the largest, and how many exceed the deadline."""
+
+    count: int = 0
+    total: int = 0
+    largest: int = 0
+    late: int = 0
+
+    def __add__(self, other: WrittenDelays) -> WrittenDelays:
+        return WrittenDelays(
+            self.count + other.count,
+            self.total + other.total,
+            max(self.largest, other.largest) if self.count and other.count else self.largest or other.largest,
+            self.late + other.late,
+        )
+
+    def note(self, promise: TuplePromise, notes: Notes) -> None:
+        """Note the average and the largest delay."""
+        unit = _SECOND if promise.is_timed else 1
+        notes.metrics["delay"] = {
+            "unit": "seconds" if promise.is_timed else "arrivals",
+            "mean": self.total / self.count / unit if self.count else None,
+            "largest": self.largest / unit if self.count else None,
+            "late": self.late,
+        }
+
+
+def check_written_delays(decisions: Decisions, promise: TuplePromise, notes: Notes) -> WrittenDelays | None:
+    """Check the delays of a trace by themselves; None if it has none."""
     if decisions.delay is None:
-        return
+        return None
     delay = decisions.delay[decisions.counted]
     late = decisions.counted & (decisions.delay > promise.deadline)
     _note_late(decisions, late, promise, notes)
-    unit = _SECOND if promise.is_timed else 1
-    notes.metrics["delay"] = {
-        "unit": "seconds" if promise.is_timed else "arrivals",
-        "mean": float(delay.mean() / unit) if len(delay) else None,
-        "largest": float(delay.max() / unit) if len(delay) else None,
-        "late": int(late.sum()),
-    }
     notes.violation("trace-delay", "The trace has no usable delay for a record.", count=int((delay < 0).sum()))
+    return WrittenDelays(len(delay), int(delay.sum()), int(delay.max(initial=0)), int(late.sum()))
 
 
 def _note_late(decisions: Decisions, late: Bools, promise: TuplePromise, notes: Notes) -> None:

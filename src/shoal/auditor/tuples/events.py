@@ -8,7 +8,9 @@ delay, provided that the clock is known.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -40,11 +42,15 @@ def check_events(decisions: Decisions, notes: Notes) -> None:
     """Check that events follow one another, and that no row was decided before it arrived."""
     if decisions.event is None:
         return
-    early = decisions.counted & (decisions.event < decisions.row)
+    note_events(decisions, decisions.event < decisions.row, _displaced(decisions), notes)
+
+
+def note_events(decisions: Decisions, early: Bools, displaced: Bools, notes: Notes) -> None:
+    """Report entries whose event is before their record, and those that come after an entry of a later event."""
     sentence = "The trace names no event for a row, or one before the row arrived."
-    decisions.violation("trace-event", sentence, early, notes)
+    decisions.violation("trace-event", sentence, decisions.counted & early, notes)
     sentence = "Rows were not published in the order of their events."
-    decisions.violation("decision-order", sentence, _displaced(decisions), notes)
+    decisions.violation("decision-order", sentence, displaced, notes)
 
 
 def _displaced(decisions: Decisions) -> Bools:
@@ -56,11 +62,12 @@ def _displaced(decisions: Decisions) -> Bools:
     return found
 
 
-def check_together(decisions: Decisions, notes: Notes) -> None:
+def check_together(decisions: Decisions, notes: Notes, displaced: Bools | None = None) -> None:
     """Find clusters whose rows were not published together.
 
     All rows of a new cluster belong to one event, and none comes after a row of a later one. They are decided at
-    one moment, so a row that arrived later does not wait longer. No clock is needed for this.
+    one moment, so a row that arrived later does not wait longer. No clock is needed for this. Of a part of the trace,
+    ``displaced`` says which entries come after one of a later event.
     """
     entries = np.flatnonzero(decisions.formed)
     if not len(entries):
@@ -69,7 +76,7 @@ def check_together(decisions: Decisions, notes: Notes) -> None:
     is_split = _waits_differ(decisions, entries, turn)
     if decisions.event is not None:
         is_split |= _spread(decisions.event[entries], turn) > 0
-        is_split[turn[_displaced(decisions)[entries]]] = True
+        is_split[turn[(_displaced(decisions) if displaced is None else displaced)[entries]]] = True
     apart = np.zeros(len(decisions.row), np.bool_)
     apart[entries] = is_split[turn]
     sentence = "The rows of a cluster were not published together: they were decided at different times."
@@ -106,6 +113,33 @@ def check_arrival_order(decisions: Decisions, notes: Notes) -> None:
     In a random order the first row of a cluster of n is the earliest with probability 1/n, independently of the other
     clusters. The warning needs a number of such clusters that a random order reaches with a probability below 1e-10.
     """
+    first_rows(decisions).note(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """How many clusters have each size above 1, and how many begin with the row that arrived first."""
+
+    sizes: Mapping[int, int]
+    found: int
+
+    def __add__(self, other: FirstRows) -> FirstRows:
+        return FirstRows(Counter(self.sizes) + Counter(other.sizes), self.found + other.found)
+
+    def note(self, notes: Notes) -> None:
+        """Warn if that is too many for chance."""
+        size, times = (np.array(list(part), np.float64) for part in (self.sizes.keys(), self.sizes.values()))
+        if _log_chance(1.0 / size, times, self.found) < np.log(_CHANCE):
+            notes.warning(
+                "in-arrival-order",
+                "Clusters begin with the row that arrived first, so positions reveal who arrived when; "
+                "shuffle the rows.",
+                count=self.found,
+            )
+
+
+def first_rows(decisions: Decisions) -> FirstRows:
+    """Count the clusters that begin with the row that arrived first."""
     entries = np.flatnonzero(decisions.formed)
     _, first, turn, size = np.unique(
         decisions.group[entries], return_index=True, return_inverse=True, return_counts=True
@@ -113,17 +147,14 @@ def check_arrival_order(decisions: Decisions, notes: Notes) -> None:
     earliest = np.full(len(size), np.iinfo(np.int64).max)
     np.minimum.at(earliest, turn, decisions.row[entries])
     begins = (decisions.row[entries[first]] == earliest) & (size > 1)
-    found = int(begins.sum())
-    if _log_chance(1.0 / size[size > 1], found) < np.log(_CHANCE):
-        notes.warning(
-            "in-arrival-order",
-            "Clusters begin with the row that arrived first, so positions reveal who arrived when; shuffle the rows.",
-            count=found,
-        )
+    return FirstRows(Counter(size[size > 1].tolist()), int(begins.sum()))
 
 
-def _log_chance(share: npt.NDArray[np.float64], found: int) -> float:
-    """Bound the log of the probability that at least ``found`` of independent events happen (Chernoff)."""
-    if found <= share.sum():
+def _log_chance(share: npt.NDArray[np.float64], times: npt.NDArray[np.float64], found: int) -> float:
+    """Bound the log of the probability that at least ``found`` of independent events happen (Chernoff).
+
+    ``times`` says how many events have each probability.
+    """
+    if found <= (share * times).sum():
         return 0.0
-    return min(float(np.log1p(share * tilt).sum() - found * np.log1p(tilt)) for tilt in _TILTS)
+    return min(float((times * np.log1p(share * tilt)).sum() - found * np.log1p(tilt)) for tilt in _TILTS)

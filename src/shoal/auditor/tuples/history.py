@@ -132,7 +132,8 @@ def check_history(
     alone = ~link.formed[rows]
     decision[alone] = len(rows) + np.flatnonzero(alone)
     event = decision if decisions.event is None else numbered(decisions.event[decisions.is_shown][rows])[1]
-    longest = History(classes.of_row[rows], person[rows], event, place=rows).shortest(promise.k)
+    place = rows if notes.numbers is None else notes.numbers[rows]
+    longest = History(classes.of_row[rows], person[rows], event, place=place).shortest(promise.k)
     found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
     if timeline is not None:
         # A row may precede the cluster it reuses if one event published both: count by time.

@@ -28,9 +28,9 @@ from shoal.auditor.tuples.clusters import (
     check_cover,
     check_one_vector,
     check_roots,
-    measure_loss,
     read_clusters,
     read_link,
+    sum_loss,
 )
 from shoal.auditor.tuples.deadlines import Arrivals, Timeline, check_reuse, check_undecided, read_timeline
 from shoal.auditor.tuples.diversity.distances import References
@@ -141,7 +141,7 @@ class _Judge(RowJudge):
         self._judge_diversity(trace, decisions, timeline, link, clusters, classes)
         if person is not None:
             check_history(decisions, timeline, link, person, classes, promise, notes)
-        measure_loss(self.attributes, link, decisions, notes)
+        sum_loss(self.attributes, link, decisions).note(notes, has_records=bool(link.known.any()))
 
     def _say_without_truth(self) -> None:
         self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")

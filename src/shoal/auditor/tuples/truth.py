@@ -120,29 +120,31 @@ def check_identifiers(
     every row is a person there are no identifiers, only row numbers.
     """
     persons = truth.text(promise.person)
-    if promise.person == "row" and _are_row_numbers(persons):
+    if promise.person == "row" and are_row_numbers(persons):
         return
     check_metadata(persons, promise.columns, release, notes)
     quasi = {attribute.name for attribute in attributes}
     leaked, named = np.zeros(len(release), np.bool_), np.zeros(len(release), np.bool_)
     for name in release.columns:
         if name not in promise.columns:
-            leaked |= _is_identifier(persons, release.text(name))
+            leaked |= is_identifier(persons, release.text(name))
         elif name not in quasi:
-            named |= _names_someone(persons, release.text(name), row)
+            named |= names_someone(persons, release.text(name), row)
     for attribute in attributes:
         strange = attribute.faults.get("unknown-label")
         if strange is not None and strange.any():
-            leaked |= strange & _is_identifier(persons, release.text(attribute.name))
+            leaked |= strange & is_identifier(persons, release.text(attribute.name))
     notes.violation("raw-identifier", "A released row contains an identifier of the truth.", rows=leaked)
     notes.warning("identifier-in-column", "A row carries the identifier of its person.", rows=named)
 
 
-def _are_row_numbers(persons: Any) -> bool:
-    return all(text is None or text == str(row) for row, text in enumerate(persons.to_pylist()))
+def are_row_numbers(persons: Any, first: int = 0) -> bool:
+    """Return whether every person is the number of their row; the first has the number ``first``."""
+    return all(text is None or text == str(row) for row, text in enumerate(persons.to_pylist(), first))
 
 
-def _is_identifier(persons: Any, column: Any) -> Bools:
+def is_identifier(persons: Any, column: Any) -> Bools:
+    """Mark the values of a column that are identifiers of persons."""
     texts, (known, shown) = shared_codes(persons, column)
     is_person = np.zeros(len(texts) + 1, np.bool_)
     is_person[known] = True
@@ -150,11 +152,11 @@ def _is_identifier(persons: Any, column: Any) -> Bools:
     return is_person[shown]
 
 
-def _names_someone(persons: Any, column: Any, row: Ints | None) -> Bools:
+def names_someone(persons: Any, column: Any, row: Ints | None) -> Bools:
     """Mark rows that name their person; if that is not known, any person whose identifier is not just a number."""
     if row is None:
         digits = np.array([text is not None and text.isdigit() for text in column.to_pylist()], np.bool_)
-        return _is_identifier(persons, column) & ~digits
+        return is_identifier(persons, column) & ~digits
     _, (known, shown) = shared_codes(persons, column)
     own = np.append(known, -1)[row]  # row -1 picks the last
     same: Bools = own == shown

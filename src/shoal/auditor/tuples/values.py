@@ -89,9 +89,45 @@ class Spans(Attribute):
         return above & below
 
 
-def read_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute:
-    """Read both sides of a quasi-identifier."""
-    return _labels(rule, release, truth) if isinstance(rule, LabelRule) else _spans(rule, release, truth)
+@dataclass(frozen=True, slots=True)
+class SpanFacts:
+    """What all values of a numeric column together say about how to read each."""
+
+    shows_moments: bool = False
+    """Whether a released range has moments as ends."""
+    has_moments: bool = False
+    """Whether the truth has moments."""
+    has_truth: bool = False
+    is_whole: bool = True
+    """Whether all released ends are whole numbers, in the unit of the column."""
+
+    def __or__(self, other: SpanFacts) -> SpanFacts:
+        """The facts of both parts of a column."""
+        return SpanFacts(
+            self.shows_moments or other.shows_moments,
+            self.has_moments or other.has_moments,
+            self.has_truth or other.has_truth,
+            self.is_whole and other.is_whole,
+        )
+
+
+def read_attribute(rule: Rule, release: Rows, truth: Rows, facts: SpanFacts | None = None) -> Attribute:
+    """Read both sides of a quasi-identifier; of a part of the rows, with the facts of all of them."""
+    if isinstance(rule, LabelRule):
+        return _labels(rule, release, truth)
+    ranges, numbers = read_ranges(release.pieces(rule.name)), read_numbers(truth.pieces(rule.name))
+    return _spans(rule, ranges, numbers, _facts(ranges, numbers) if facts is None else facts)
+
+
+def read_span_facts(rule: NumberRule, release: Rows, truth: Rows) -> SpanFacts:
+    """Read how the values of a numeric column are written."""
+    return _facts(read_ranges(release.pieces(rule.name)), read_numbers(truth.pieces(rule.name)))
+
+
+def _facts(ranges: Ranges, numbers: Numbers) -> SpanFacts:
+    # Moments are whole in microseconds, numbers as they are; a column of moments does not ask.
+    is_whole = _are_whole(ranges.low.value) and _are_whole(ranges.high.value)
+    return SpanFacts(ranges.are_moments, numbers.are_moments, len(numbers.value) > 0, is_whole)
 
 
 def _labels(rule: LabelRule, release: Rows, truth: Rows) -> Labels:
@@ -155,16 +191,15 @@ class _Domain:
         return found
 
 
-def _spans(rule: NumberRule, release: Rows, truth: Rows) -> Spans:
-    ranges, numbers = read_ranges(release.pieces(rule.name)), read_numbers(truth.pieces(rule.name))
-    are_moments = rule.is_moment or ranges.are_moments or numbers.are_moments
+def _spans(rule: NumberRule, ranges: Ranges, numbers: Numbers, facts: SpanFacts) -> Spans:
+    are_moments = rule.is_moment or facts.shows_moments or facts.has_moments
     # Seconds as fractions are not exact to the microsecond.
-    slack = 1.0 if are_moments and len(numbers.value) and not numbers.are_moments else 0.0
+    slack = 1.0 if are_moments and facts.has_truth and not facts.has_moments else 0.0
     if are_moments:
         ranges = Ranges(ranges.low.in_microseconds(), ranges.high.in_microseconds())
         numbers = numbers.in_microseconds()
     low, high = ranges.low.value, ranges.high.value
-    domain = _domain(rule, are_moments=are_moments, is_whole=_are_whole(low) and _are_whole(high))
+    domain = _domain(rule, are_moments=are_moments, is_whole=facts.is_whole)
     there = ~np.isnan(low) & ~np.isnan(high)
     width = domain.high - domain.low
     return Spans(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -29,6 +29,8 @@ def audit(  # noqa: PLR0913 - one for each option
     key: Path | None = None,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    engine: Literal["here", "spark"] = "here",
+    master: str | None = None,
     table: TableOptions = NO_TABLE,
 ) -> int:
     """Check a release with code that shares nothing with the publisher.
@@ -47,6 +49,8 @@ def audit(  # noqa: PLR0913 - one for each option
         shoal audit released.csv --policy policy.toml --verify attestation.json --key auditor.pub
 
         shoal audit table.csv --quasi age sex zip --sensitive illness --k 5 --l 2
+
+        shoal audit out/ --truth in/ --trace trace.parquet --policy policy.toml --engine spark --master local[4]
 
     Parameters
     ----------
@@ -70,24 +74,40 @@ def audit(  # noqa: PLR0913 - one for each option
         With --sign: the file of the attestation; by default RELEASE.attestation.json.
     as_json
         Print the report as JSON.
+    engine
+        Where rows are counted: here, or on the executors of Spark, for files that one machine cannot hold.
+    master
+        With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
     import orjson
-
-    from shoal.auditor import audit as judge
 
     promised = _promise(policy, table, is_signed=sign is not None or verify is not None)
     if verify is not None:
         assert policy is not None
         return _verify(verify, release, policy, one_or_all(truth), trace, key)
     signer = None if sign is None or policy is None else _Signer(sign, release, policy, one_or_all(truth), trace, out)
-    report = judge(
-        release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=promised, max_memory=max_memory
-    )
+    if engine == "spark":
+        report = _on_spark(release, truth, trace, promised, max_memory, master)
+    else:
+        from shoal.auditor import audit as judge
+
+        report = judge(
+            release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=promised, max_memory=max_memory
+        )
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
     if signer is not None:
         signer.write(report)
     return 0 if report.ok else 1
+
+
+def _on_spark(
+    release: Path, truth: list[Path] | None, trace: Path | None, promised: Any, max_memory: str | None,
+    master: str | None,
+) -> AuditReport:  # fmt: skip
+    from shoal.spark.evidence import audit_on_spark, sealed_trace
+
+    return audit_on_spark(release, truth, sealed_trace(trace), promised, max_memory=max_memory, master=master)
 
 
 def _promise(policy: Path | None, table: TableOptions, *, is_signed: bool) -> Path | dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,28 +75,45 @@ def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) ->
     return Grown(rows, own, step, count)
 
 
-def measure_diversity(sensitive: Sequence[Sensitive], classes: Classes, clusters: Ints | None, notes: Notes) -> None:
+Overall = Mapping[str, Mapping[str | None, int]]
+"""By sensitive column: how often each value is in the whole release."""
+
+
+def measure_diversity(
+    sensitive: Sequence[Sensitive],
+    classes: Classes,
+    clusters: Ints | None,
+    notes: Notes,
+    overall: Overall | None = None,
+) -> None:
     """Measure l, entropy l and t (against all rows in classes) of the worst class, as pycanon does.
 
-    The same for the worst cluster, if the trace gives the cluster of every released row (-1: none).
+    The same for the worst cluster, if the trace gives the cluster of every released row (-1: none). If the rows are a
+    part of the release, `overall` has the values of all of it.
     """
     rows = np.flatnonzero(classes.judged)
     if not sensitive or not len(rows):
         return
-    notes.metrics.update(_worst(sensitive, classes.of_row, rows))
+    notes.metrics.update(_worst(sensitive, classes.of_row, rows, overall))
     if clusters is not None and (clusters[rows] >= 0).any():
-        worst = _worst(sensitive, clusters, rows)
+        worst = _worst(sensitive, clusters, rows, overall)
         notes.metrics["worst_cluster"] = {
             f"{name} {column}": value for name, columns in worst.items() for column, value in columns.items()
         }
 
 
-def _worst(sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints) -> dict[str, dict[str, float]]:
+def _worst(
+    sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints, overall: Overall | None
+) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {"l": {}, "entropy_l": {}, "t": {}}
-    inside, zero = rows[of_row[rows] >= 0], np.zeros(len(rows), np.int64)
+    inside = rows[of_row[rows] >= 0]
     for column in sensitive:
         sets = gather(of_row[inside], column.shown[inside], int(of_row.max()) + 1)
-        table = refer(zero, column.shown[rows], np.ones(len(rows)), count=1, width=column.width)
+        value, weight = column.shown[rows], np.ones(len(rows))
+        if overall is not None:
+            value = np.array([column.number(text) for text in overall[column.name]], np.int64)
+            weight = np.array(list(overall[column.name].values()), np.float64)
+        table = refer(np.zeros(len(value), np.int64), value, weight, count=1, width=column.width)
         there = sets.sizes > 0
         found["l"][column.name] = int(distinct(sets)[there].min())
         found["entropy_l"][column.name] = float(effective(sets)[there].min())

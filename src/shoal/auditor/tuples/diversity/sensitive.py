@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -118,28 +120,72 @@ class Sensitive:
         return 0 if meant is None else self.number_of[meant]
 
 
+@dataclass(frozen=True, slots=True)
+class SensitiveFacts:
+    """What all values of a sensitive column together say: whether they have an order, and how often each is shown."""
+
+    says_numbers: bool = False
+    are_numbers: bool = True
+    shown: Mapping[str | None, int] = field(default_factory=dict)
+
+    def __or__(self, other: SensitiveFacts) -> SensitiveFacts:
+        """The facts of both parts of a column."""
+        shown = Counter(self.shown)
+        shown.update(other.shown)
+        return SensitiveFacts(
+            self.says_numbers or other.says_numbers, self.are_numbers and other.are_numbers, dict(shown)
+        )
+
+
+def read_sensitive_facts(name: str, promise: TuplePromise, release: Rows, truth: Rows) -> SensitiveFacts:
+    """Read the facts of a part of the rows."""
+    kind = promise.declared_types.get(name)
+    texts, (_, shown) = shared_codes(truth.text(name), release.text(name))
+    meant = (meaning(text, kind) for text in texts)
+    count = np.bincount(shown + 1, minlength=len(texts) + 1).tolist()
+    return SensitiveFacts(
+        _says_numbers(name, kind, release, truth),
+        all(text is None or _exact(text) is not None for text in meant),
+        {text: times for text, times in zip((None, *texts), count, strict=True) if times},
+    )
+
+
 def read_sensitive(
-    promise: TuplePromise, release: Rows, truth: Rows, recorded: Recorded | None
+    promise: TuplePromise,
+    release: Rows,
+    truth: Rows,
+    recorded: Recorded | None,
+    facts: Mapping[str, SensitiveFacts] | None = None,
 ) -> tuple[Sensitive, ...]:
-    """Read the sensitive columns of both sides and all values of their references."""
+    """Read the sensitive columns of both sides and all values of their references.
+
+    Of a part of the rows, with the facts of all of them.
+    """
     further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
+    for name, known in (facts or {}).items():
+        further[name] |= {text for text in known.shown if text is not None}
     if recorded is not None:
         for column, value in zip(recorded.column, recorded.value, strict=True):
             if value is not None and column in further:
                 further[column].add(value)
-    return tuple(_sensitive(name, promise, release, truth, further[name]) for name in promise.sensitive)
+    return tuple(
+        _sensitive(name, promise, release, truth, further[name], None if facts is None else facts[name])
+        for name in promise.sensitive
+    )
 
 
-def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str]) -> Sensitive:
+def _sensitive(
+    name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str], facts: SensitiveFacts | None
+) -> Sensitive:
     kind = promise.declared_types.get(name)
     texts, (true, shown) = shared_codes(truth.text(name), release.text(name))
     meant = [meaning(text, kind) for text in texts]
     known = {meaning(text, kind) for text in further} - {None}
     every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
     numbers = [_exact(text) for text in every]
-    says_numbers = kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
     known_numbers = [number for number in numbers if number is not None]
-    is_ordered = says_numbers and len(known_numbers) == len(every)
+    says_numbers = _says_numbers(name, kind, release, truth) if facts is None else facts.says_numbers
+    is_ordered = says_numbers and len(known_numbers) == len(every) and (facts is None or facts.are_numbers)
     order = sorted(range(len(every)), key=known_numbers.__getitem__) if is_ordered else list(range(len(every)))
     place = np.empty(len(every) + 1, np.int64)
     place[order] = 1 + np.arange(len(every))
@@ -147,6 +193,10 @@ def _sensitive(name: str, promise: TuplePromise, release: Rows, truth: Rows, fur
     number_of = {text: int(place[at]) for at, text in enumerate(every)}
     of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
     return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
+
+
+def _says_numbers(name: str, kind: str | None, release: Rows, truth: Rows) -> bool:
+    return kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
 
 
 def _exact(meant: str) -> Decimal | None:

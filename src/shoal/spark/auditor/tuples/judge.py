@@ -1,0 +1,238 @@
+"""Audit a tuple stream on Spark: rows meet their records, classes and clusters in tasks; the driver adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.findings import AuditReport, Finding, Notes
+from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy, words_of
+from shoal.auditor.reading.paths import Format
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
+from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
+from shoal.auditor.tuples.classes import share_sentence
+from shoal.auditor.tuples.clusters import Losses
+from shoal.auditor.tuples.deadlines import WrittenDelays
+from shoal.auditor.tuples.events import FirstRows
+from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
+from shoal.errors import InputError
+from shoal.spark.auditor.engine import Engine, Message, Step
+from shoal.spark.auditor.hashing import bins_for
+from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.tables import People, count_people
+from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_marks
+from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, TruthBins, merged_facts
+from shoal.spark.auditor.tuples.records import (
+    Checked,
+    CheckRecords,
+    PairRows,
+    Persons,
+    Plan,
+    SendRecords,
+    SendReleased,
+)
+
+_TRACE: Final = ("row", "verdict", "group", "delay", "reused", "event", "reason")
+NOT_ON_SPARK: Final = (
+    "Whether every value is spelled in one way was not checked: not on Spark.",
+    "How identifying columns are that are published unchanged was not measured: not on Spark.",
+    "Whether delays of the trace agree with the order of its decisions was not checked: not on Spark.",
+)
+
+
+def audit_tuples(
+    engine: Engine, policy: Policy, release: Any, truth: Any, trace: Any, max_memory: int | None
+) -> AuditReport:
+    """Check the promise of a policy for a tuple stream; the truth and the trace must be given."""
+    promise, notes = read_tuple_promise(policy), Notes()
+    if truth is None or trace is None:
+        raise InputError("on Spark a release of tuples is audited with its truth and its trace; give both")
+    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    sink = replace(Format.of(policy.section("sink")), names_once=True)
+    files = _Files(
+        shares_of(release, "release", sink, max_memory),
+        shares_of(truth, "truth", source, max_memory),
+        shares_of(trace, "trace", Format(), max_memory),
+    )
+    with notes.guarded():
+        _Judge(engine, policy, promise, files, notes).judge()
+    return notes.report(promise.method)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    release: list[Share]
+    truth: list[Share]
+    trace: list[Share]
+
+
+class _Judge:
+    def __init__(self, engine: Engine, policy: Policy, promise: TuplePromise, files: _Files, notes: Notes) -> None:
+        self._engine, self._policy, self._promise, self._files, self._notes = engine, policy, promise, files, notes
+
+    def judge(self) -> None:
+        """Check everything that can be checked on Spark."""
+        promise, notes, files = self._promise, self._notes, self._files
+        facts = merged_facts(self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)))
+        self._require(facts)
+        names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
+        shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
+        if not check_columns(promise.columns, shown, notes):
+            return
+        check_layout(facts.odd_rows, notes)
+        records, released = facts.count("truth"), facts.count("release")
+        bins = bins_for(max(records, released), self._engine.tasks)
+        trace = TraceFacts()
+        truth_bins = TruthBins(records, bins)
+        for part in self._engine.run(files.trace, ReadTrace(promise, records, truth_bins)):
+            trace.merge(part)
+        missing = [name for name in _TRACE if name not in trace.columns]
+        if missing:
+            notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+            return
+        add_all(notes, trace.findings)
+        apart = abs(sum(trace.shown.values()) - released)
+        notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
+        if apart:
+            notes.skip("Rows, classes and records were not checked: trace and release differ in length.")
+            return
+        plan = Plan(
+            self._policy, promise, facts.spans, truth_bins, max(-(-released // bins), 1), bins,
+            has_identifiers=promise.person != "row" or facts.has_row_column,
+            is_strange=facts.is_strange or any(name not in promise.columns for name in names),
+        )  # fmt: skip
+        self._report(facts, trace, self._engine.run(*self._steps(plan, facts, trace)))
+
+    def _require(self, facts: Facts) -> None:
+        promise = self._promise
+        time = (promise.time,) if promise.is_timed and promise.time is not None else ()
+        there = facts.columns.get("truth", [])
+        wanted = (promise.person, *promise.columns, *time)
+        missing = [name for name in wanted if name not in there and not (name == "row" == promise.person)]
+        if missing and facts.count("truth"):
+            raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
+
+    def _steps(self, plan: Plan, facts: Facts, trace: TraceFacts) -> tuple[Any, ...]:
+        files, bins = self._files, plan.classes
+        dead_before = (0, *np.cumsum(trace.dead).tolist())
+        newest = trace.last - int(trace.dead.sum())
+        return (
+            [*files.release, *files.trace], SendReleased(plan, facts, trace),
+            Step(bins, PairRows(plan)),
+            Step(
+                bins, CheckRecords(plan, tuple(dead_before), newest), [*files.truth, *files.trace],
+                SendRecords(plan, facts, trace, facts.hidden),
+            ),
+            Step(2 * bins, JudgeClasses(plan, facts.sensitive)),
+            Step(bins, _count_once),
+        )  # fmt: skip
+
+    def _report(self, facts: Facts, trace: TraceFacts, found: Sequence[Any]) -> None:
+        promise, notes = self._promise, self._notes
+        of: dict[type, list[Any]] = {}
+        for part in found:
+            of.setdefault(type(part), []).append(part)
+        persons, checked = of.get(Persons, []), of.get(Checked, [])
+        mentioned = frozenset[int]().union(*(part.mentioned for part in persons))
+        if promise.person != "row" or facts.has_row_column:
+            notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
+        classes, clusters = of.get(OfClasses, []), of.get(OfClusters, [])
+        largest = max((part.metrics.get("largest_share_of_one_person") or 0.0 for part in classes), default=0.0)
+        parts = [finding for part in (*checked, *clusters) for finding in part.findings]
+        parts += [_with_share(finding, largest) for part in classes for finding in part.findings]
+        add_all(notes, [*parts, *of.get(Finding, [])], NOT_ON_SPARK)
+        if promise.is_timed:
+            notes.skip("The age of reused clusters, the history of k and lost records were not checked: not on Spark.")
+        if promise.diversity.needs_reference:
+            notes.skip("t was not checked in clusters: its references are in the trace, which is not read on Spark.")
+        if "carriers" not in trace.columns:
+            notes.skip("The trace's own count of carriers was not checked: it has no column carriers.")
+        self._measure(facts, trace, checked)
+        _measure_classes(classes, of.get(People, []), largest, notes)
+        _measure_clusters(clusters, notes)
+
+    def _measure(self, facts: Facts, trace: TraceFacts, checked: Sequence[Checked]) -> None:
+        notes, metrics = self._notes, self._notes.metrics
+        sum((part.delays for part in checked), WrittenDelays()).note(self._promise, notes)
+        undecided = sum(part.undecided for part in checked)
+        verdicts = {"released": RELEASED, "suppressed": SUPPRESSED, "dead": DEAD}
+        counts = {name: int(trace.verdicts[number]) for name, number in verdicts.items()}
+        metrics["verdicts"] = {"in": facts.count("truth"), **counts, "undecided": undecided}
+        metrics["released_rows"] = facts.count("release")
+        metrics["root_rows"] = sum(part.root_rows for part in checked)
+        known = any(part.known for part in checked)
+        sum((part.losses for part in checked), Losses()).note(notes, has_records=known)
+        if undecided and not self._promise.is_timed:
+            notes.skip("Whether records were pending at a flush was not checked: not on Spark.")
+
+
+def _count_once(number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+    """Count people and marked rows of a bin."""
+    yield from count_people(number, kinds)
+    yield from count_marks(kinds)
+
+
+def _with_share(finding: Finding, largest: float) -> Finding:
+    return replace(finding, sentence=share_sentence(largest)) if finding.code == "one-person-share" else finding
+
+
+def _measure_classes(classes: Sequence[OfClasses], people: Sequence[People], largest: float, notes: Notes) -> None:
+    metrics, rows = notes.metrics, sum(part.rows for part in classes)
+    metrics["classes"] = sum(part.classes for part in classes)
+    metrics["smallest_k"] = min((part.smallest for part in classes if part.smallest is not None), default=None)
+    metrics["counted_in_classes"] = "people"
+    metrics["rows_below_k_share"] = sum(part.below for part in classes) / rows if rows else None
+    metrics["unique_rows"] = sum(part.unique for part in classes)
+    everyone, exposed = sum(part.all for part in people), sum(part.exposed for part in people)
+    metrics["released_people"] = everyone
+    metrics["people_below_k_share"] = exposed / everyone if everyone else None
+    metrics["largest_share_of_one_person"] = largest if classes else None
+    owned = Counter[str]()
+    for part in classes:
+        owned.update(part.metrics["classes_mostly_of_one_person"])
+    metrics["classes_mostly_of_one_person"] = {"classes": owned["classes"], "rows": owned["rows"]}
+    nulls = sum((part.nulls for part in classes), Counter[int]())
+    if rows:
+        share = (rows - nulls[0]) / rows
+        metrics["nulls"] = {"patterns": len(nulls), "share": share, "rarest": min(nulls.values())}
+    metrics.update(_worst([part.metrics for part in classes]))
+    histories = [part.metrics["shortest_history"] for part in classes if "shortest_history" in part.metrics]
+    if histories:
+        metrics["shortest_history"] = {name: _longest([one[name] for one in histories]) for name in histories[0]}
+
+
+def _measure_clusters(clusters: Sequence[OfClusters], notes: Notes) -> None:
+    grouped = sum(part.grouped for part in clusters)
+    notes.metrics["clusters"] = sum(part.clusters for part in clusters)
+    notes.metrics["reused_share"] = sum(part.reused for part in clusters) / grouped if grouped else None
+    sum((part.first_rows for part in clusters), FirstRows({}, 0)).note(notes)
+    worst = _worst([part.worst for part in clusters])
+    if worst:
+        notes.metrics["worst_cluster"] = {
+            f"{name} {column}": value for name, columns in worst.items() for column, value in columns.items()
+        }
+
+
+def _worst(parts: Sequence[Any]) -> dict[str, dict[str, float]]:
+    """The smallest l and entropy l, and the largest t, of every sensitive column."""
+    found: dict[str, dict[str, float]] = {}
+    for name, pick in (("l", min), ("entropy_l", min), ("t", max)):
+        for part in parts:
+            for column, value in part.get(name, {}).items():
+                own = found.setdefault(name, {})
+                own[column] = pick(own.get(column, value), value)
+    return found
+
+
+def _longest(lengths: Sequence[float | None]) -> float | None:
+    """The longest history; None if one of them never ends."""
+    known = [length for length in lengths if length is not None]
+    return max(known) if len(known) == len(lengths) else None

@@ -1,0 +1,467 @@
+"""Released rows meet their entries of the trace, then their records: rows are checked one by one, records once."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.counting import is_someone, shared_codes
+from shoal.auditor.findings import Finding, Notes
+from shoal.auditor.policy import Policy
+from shoal.auditor.reading.columns import TEXT, Bools, Ints
+from shoal.auditor.reading.hidden_data import Hidden
+from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.released_columns import mentioned_people
+from shoal.auditor.trace import DEAD, SUPPRESSED
+from shoal.auditor.tuples.clusters import (
+    Link,
+    Losses,
+    check_cover,
+    check_roots,
+    check_values,
+    sum_loss,
+)
+from shoal.auditor.tuples.deadlines import WrittenDelays, check_written_delays
+from shoal.auditor.tuples.events import note_events
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import Decisions, read_lists
+from shoal.auditor.tuples.truth import (
+    are_row_numbers,
+    check_refused,
+    check_unchanged,
+    names_someone,
+    read_records,
+)
+from shoal.auditor.tuples.values import Attribute, Labels, SpanFacts, Spans, read_attribute
+from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text, of_texts
+from shoal.spark.auditor.packing import as_batch, as_part, divided, packed, unpacked
+from shoal.spark.auditor.shares import Share
+from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, TruthBins, decisions_of, slices
+
+_ENTRY: Final = ("entry", "row", "verdict", "group", "delay", "reused", "event", "position", "displaced")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every task knows."""
+
+    policy: Policy
+    promise: TuplePromise
+    spans: Mapping[str, SpanFacts]
+    records: TruthBins
+    positions: int
+    """The released rows of a bin of positions."""
+    classes: int
+    """Bins of classes; as many bins of clusters follow."""
+    has_identifiers: bool
+    """Whether persons have identifiers; else they are the numbers of rows."""
+    is_strange: bool
+    """Whether the release has columns or labels that it must not have: they may be identifiers."""
+
+    def attributes(self, release: Rows, truth: Rows) -> tuple[Attribute, ...]:
+        """Read the quasi-identifiers of both sides."""
+        return tuple(read_attribute(rule, release, truth, self.spans.get(rule.name)) for rule in self.promise.quasi)
+
+
+# ---- files
+
+
+@dataclass(frozen=True, slots=True)
+class SendReleased:
+    """Sends released rows, and entries of the trace that have one, to the bin of their position."""
+
+    plan: Plan
+    facts: Facts
+    trace: TraceFacts
+
+    def __call__(self, share: Share) -> Iterator[Message]:
+        if share.role == "release":
+            rows = share.read()
+            batch = _whole(rows)
+            for number, first, part in slices(batch, self.facts.first(share), self.plan.positions):
+                yield Message(number, "release", pickle.dumps((first, packed(part))))
+            return
+        entries, is_shown = self._entries(share)
+        for number, first, part in slices(
+            entries.filter(pa.array(is_shown)), self.trace.first_shown(share.number), self.plan.positions
+        ):
+            yield Message(number, "entries", pickle.dumps((first, packed(part))))
+
+    def _entries(self, share: Share) -> tuple[pa.RecordBatch, Bools]:
+        return entry_batch(share, self.plan, self.trace)
+
+
+@dataclass(frozen=True, slots=True)
+class SendRecords:
+    """Sends records, and entries of the trace that have no released row, to the bin of the record."""
+
+    plan: Plan
+    facts: Facts
+    trace: TraceFacts
+    hidden: Hidden
+
+    def __call__(self, share: Share) -> Iterator[Message]:
+        if share.role == "trace":
+            entries, is_shown = entry_batch(share, self.plan, self.trace)
+            others = entries.filter(pa.array(~is_shown))
+            for number, part in divided(others, _bin_of(others, self.plan.records)):
+                yield Message(number, "others", packed(part))
+            return
+        stream, first = self.plan.policy.section("stream"), self.facts.first(share)
+        truth = by_stream(share.read(), stream, first, numbers=not self.facts.has_row_column)
+        persons = truth.text(self.plan.promise.person)
+        found = mentioned_people(persons, self.plan.promise.columns, self.hidden)
+        yield result(Persons(frozenset(map(of_text, found)), are_row_numbers(persons, first)))
+        for number, start, part in slices(_whole(truth), first, self.plan.records.size):
+            yield Message(number, "truth", pickle.dumps((start, packed(part))))
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """Who is mentioned in the metadata of the release, as hashes; and whether persons are the numbers of rows."""
+
+    mentioned: frozenset[int]
+    are_row_numbers: bool
+
+
+def _whole(rows: Rows) -> pa.RecordBatch:
+    if not rows.parts:
+        return pa.record_batch({})
+    (part,) = rows.parts
+    return as_batch(part)
+
+
+def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> tuple[pa.RecordBatch, Bools]:
+    """The entries of a share with their numbers, and which have a released row."""
+    rows = share.read()
+    decisions, _ = decisions_of(rows, plan.promise, plan.records.records)
+    count = len(decisions.row)
+    assert decisions.delay is not None
+    event = np.full(count, -1) if decisions.event is None else decisions.event
+    decided = decisions.exists & (decisions.verdict != DEAD)
+    latest = np.maximum.accumulate(np.append(trace.event_before(share.number), np.where(decided, event, -1)))[1:]
+    shown = np.cumsum(decisions.is_shown) - 1 + trace.first_shown(share.number)
+    numbers: dict[str, Any] = {
+        "entry": np.arange(count) + trace.first_entry(share.number),
+        "row": np.where(decisions.exists, decisions.row, -1),
+        "verdict": decisions.verdict,
+        "group": decisions.group,
+        "delay": decisions.delay,
+        "reused": decisions.reused.astype(np.int64),
+        "event": event,
+        "displaced": (decided & (event < latest)).astype(np.int64),
+        "position": np.where(decisions.is_shown, shown, -1),
+    }
+    columns = {f"\0{name}": pa.array(values, pa.int64()) for name, values in numbers.items()}
+    columns["\1reason"] = pa.concat_arrays(rows.text("reason").cast(TEXT).chunks or [pa.array([], TEXT)])
+    if "carriers" in trace.columns:
+        width = len(plan.promise.quasi)
+        flat = read_lists(rows, "carriers", width).reshape(-1)
+        columns["\1carriers"] = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.int64()), width)
+    return pa.record_batch(columns), decisions.is_shown
+
+
+def _bin_of(entries: pa.RecordBatch, bins: TruthBins) -> Ints:
+    """The bin of the record of every entry; entries of no record are spread."""
+    row = entries.column("\0row").to_numpy()
+    spread = entries.column("\0entry").to_numpy() % bins.count
+    found: Ints = np.where(row >= 0, bins.of(row), spread)
+    return found
+
+
+# ---- positions
+
+
+@dataclass(frozen=True, slots=True)
+class PairRows:
+    """Puts every released row next to its entry of the trace; sends both to the bin of their record."""
+
+    plan: Plan
+
+    def __call__(self, _number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+        parts = sorted((pickle.loads(data) for data in kinds.get("entries", ())), key=lambda part: part[0])
+        if not parts:
+            return
+        start = parts[0][0]
+        entries = pa.Table.from_batches([unpacked(data) for _, data in parts]).combine_chunks().to_batches()[0]
+        for data in kinds.get("release", ()):
+            first, rows = pickle.loads(data)
+            batch = unpacked(rows)
+            own = entries.slice(first - start, batch.num_rows)
+            both = pa.RecordBatch.from_arrays(
+                [*batch.columns, *own.columns], schema=pa.schema([*batch.schema, *own.schema])
+            )
+            for number, part in divided(both, _bin_of(own, self.plan.records)):
+                yield Message(number, "linked", packed(part))
+
+
+# ---- records
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found about the records of a bin."""
+
+    findings: list[Finding]
+    losses: Losses
+    delays: WrittenDelays
+    undecided: int
+    root_rows: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecords:
+    """Checks the records of a bin and their released rows; sends the rows on to their classes and clusters."""
+
+    plan: Plan
+    dead_before: tuple[int, ...]
+    """Refused records before each bin."""
+    newest: int
+    """The last arrival that the trace knows of, if deadlines count arrivals."""
+
+    def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+        plan, promise = self.plan, self.plan.promise
+        first, truth = _truth(kinds.get("truth", ()), number * plan.records.size)
+        linked = sorted(map(unpacked, kinds.get("linked", ())), key=lambda part: part.column("\0position")[0].as_py())
+        others = [unpacked(data) for data in kinds.get("others", ())]
+        release = released_rows(linked)
+        entries = _Entries.of([*linked, *others], first, len(truth))
+        decisions = entries.decisions
+        notes = Notes(numbers=entries.position[decisions.is_shown])
+        attributes = plan.attributes(release, truth)
+        records = read_records(promise.person, promise.time if promise.is_timed else None, truth, attributes)
+        twice = int((decisions.exists & ~decisions.first).sum())
+        notes.violation("decided-twice", "The trace decides a record more than once.", count=twice)
+        check_refused(entries.trace, decisions, records, notes)
+        link = _link(decisions, records.usable)
+        check_values(attributes, release.broken, notes)
+        check_roots(attributes, link.is_root, notes)
+        nulls = "own" if promise.keeps_own_nulls else promise.nulls
+        check_cover(attributes, link.row, link.known, notes, nulls=nulls, exempt=link.is_root)
+        check_unchanged(promise, release, truth, link.row, notes)
+        self._check_names(release, truth, link.row, notes)
+        early = entries.decisions.row + first > entries.event
+        note_events(decisions, early & decisions.exists, entries.displaced & decisions.counted, notes)
+        delays = check_written_delays(decisions, promise, notes)
+        arrived = self._arrived(number, decisions, len(truth))
+        undecided = self._check_undecided(decisions, arrived, len(truth), notes)
+        yield result(
+            Checked(
+                notes.findings, sum_loss(attributes, link, decisions), delays or WrittenDelays(), undecided,
+                int(link.is_root.sum()), int(link.known.sum()),
+            )
+        )  # fmt: skip
+        yield from self._on(release, truth, attributes, entries, link, arrived)
+
+    def _check_names(self, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
+        promise = self.plan.promise
+        persons = truth.text(promise.person)
+        named = np.zeros(len(release), np.bool_)
+        if self.plan.has_identifiers:
+            for name in (*promise.sensitive, *promise.carry):
+                named |= names_someone(persons, release.text(name), row)
+        notes.warning("identifier-in-column", "A row carries the identifier of its person.", rows=named)
+
+    def _arrived(self, number: int, decisions: Decisions, count: int) -> Ints | None:
+        """The arrivals, without refused ones, up to every record; None if deadlines are durations."""
+        if self.plan.promise.is_timed:
+            return None
+        alive = np.ones(count, np.bool_)
+        alive[decisions.dead_rows] = False
+        before = number * self.plan.records.size - self.dead_before[number]
+        return np.asarray(np.cumsum(alive) - 1 + before, np.int64)
+
+    def _check_undecided(self, decisions: Decisions, arrived: Ints | None, count: int, notes: Notes) -> int:
+        has_verdict = np.zeros(count, np.bool_)
+        has_verdict[decisions.row[decisions.exists]] = True
+        if arrived is not None and not self.plan.promise.may_be_late and self.newest >= 0:
+            lost = ~has_verdict & (arrived <= self.newest - self.plan.promise.deadline)
+            sentence = "The trace has no verdict on a record that should have one."
+            notes.violation("lost", sentence, count=int(lost.sum()))
+            notes.info(
+                "pending", "Records had no verdict yet when the trace ended.", count=int((~has_verdict & ~lost).sum())
+            )
+        return int((~has_verdict).sum())
+
+    @staticmethod
+    def _decided(decisions: Decisions, arrived: Ints | None, row: Ints) -> Ints:
+        """When released rows were decided, in arrivals; long ago if that is not known."""
+        assert decisions.delay is not None
+        long_ago = np.full(len(row), np.iinfo(np.int64).min)
+        if arrived is None:
+            return long_ago
+        known = decisions.counted[decisions.is_shown] & (row >= 0)
+        return np.where(known, np.append(arrived, 0)[row] + decisions.delay[decisions.is_shown], long_ago)
+
+    def _on(
+        self, release: Rows, truth: Rows, attributes: Sequence[Attribute], entries: _Entries, link: Link,
+        arrived: Ints | None,
+    ) -> Iterator[Message]:  # fmt: skip
+        """Send rows to the bins of their classes and of their clusters."""
+        promise, decisions = self.plan.promise, entries.decisions
+        if self.plan.is_strange and self.plan.has_identifiers:
+            positions = entries.position[decisions.is_shown]
+            yield from _suspects(release, truth, attributes, positions, self.plan)
+        if not len(release):
+            return
+        shown = decisions.is_shown
+        texts, (code,) = shared_codes(truth.text(promise.person))
+        person = np.append(np.where(is_someone(code, texts), code, -1), -1)[link.row]
+        assert decisions.delay is not None
+        numbers: dict[str, Any] = {
+            "position": entries.position[shown],
+            "group": link.group,
+            "formed": link.formed,
+            "first": decisions.first[shown],
+            "reused": decisions.reused[shown],
+            "event": entries.event[shown],
+            "row": entries.record[shown],
+            "delay": decisions.delay[shown],
+            "displaced": entries.displaced[shown],
+            "decided": self._decided(decisions, arrived, link.row),
+            **{
+                f"carried{at}": link.known & np.append(attribute.carried, False)[link.row]
+                for at, attribute in enumerate(attributes)
+            },
+        }
+        names = pa.array([*texts, None], TEXT).take(pa.array(np.where(person >= 0, person, len(texts))))
+        extra = {f"\0{name}": pa.array(np.asarray(values, np.int64)) for name, values in numbers.items()}
+        extra["\1person"] = names
+        if entries.carriers is not None:
+            extra["\1carriers"] = entries.carriers.filter(pa.array(shown))
+        of_class = class_hashes(attributes) % np.uint64(self.plan.classes)
+        of_group = mixed([link.group.astype(np.uint64)]) % np.uint64(self.plan.classes)
+        judged, at = ~link.is_root & ~release.broken, 0
+        for part in release.parts:
+            rows = slice(at, at + len(part[1]))
+            at += len(part[1])
+            batch = _with(as_batch(_only(part, promise.columns)), extra, rows)
+            for bins, wanted, offset in ((of_class, judged, 0), (of_group, link.group >= 0, self.plan.classes)):
+                kept = np.flatnonzero(wanted[rows])
+                for number, own in divided(batch.take(pa.array(kept)), bins[rows][kept].astype(np.int64)):
+                    yield Message(number + offset, "rows", packed(own))
+
+
+def _suspects(
+    release: Rows, truth: Rows, attributes: Sequence[Attribute], positions: Ints, plan: Plan
+) -> Iterator[Message]:
+    """Send texts that must not be released, and identifiers, to where equal ones meet."""
+    found: list[tuple[Hashes, Ints | None]] = [(of_texts(truth.text(plan.promise.person)), None)]
+    for name in release.columns:
+        if name not in plan.promise.columns:
+            found.append((of_texts(release.text(name)), positions))
+    for attribute in attributes:
+        strange = attribute.faults.get("unknown-label")
+        if strange is not None and strange.any():
+            found.append((of_texts(release.text(attribute.name))[strange], positions[strange]))
+    for hashes, rows in found:
+        bins = hashes % np.uint64(plan.classes)
+        for number in np.unique(bins[hashes > 0]).tolist():
+            own = (bins == number) & (hashes > 0)
+            if rows is None:
+                yield Message(int(number), "identifiers", pickle.dumps(np.unique(hashes[own])))
+            else:
+                yield Message(int(number), "suspects", pickle.dumps((hashes[own], rows[own])))
+
+
+def _only(part: Any, names: Sequence[str]) -> Any:
+    return {name: column for name, column in part[0].items() if name in names}, part[1]
+
+
+def _with(batch: pa.RecordBatch, extra: Mapping[str, Any], rows: slice) -> pa.RecordBatch:
+    own = {name: column.slice(rows.start, rows.stop - rows.start) for name, column in extra.items()}
+    return pa.RecordBatch.from_arrays([*batch.columns, *own.values()], schema=pa.schema(
+        [*batch.schema, *(pa.field(name, column.type) for name, column in own.items())]
+    ))  # fmt: skip
+
+
+def class_hashes(attributes: Sequence[Attribute]) -> Hashes:
+    """A hash of the published quasi-identifiers of every row."""
+    found = []
+    for attribute in attributes:
+        if isinstance(attribute, Labels):
+            texts = np.array([*map(of_text, attribute.texts), 0], np.uint64)
+            found.append(texts[attribute.code])
+        else:
+            assert isinstance(attribute, Spans)
+            there = attribute.code >= 0
+            found += [of_floats(np.where(there, end, np.nan)) for end in (attribute.low, attribute.high)]
+    return mixed(found)
+
+
+def released_rows(batches: Sequence[pa.RecordBatch]) -> Rows:
+    """The columns of the release, one part for each batch."""
+    kept = [
+        batch.select([name for name in batch.schema.names if name[0] not in "\0\1" or name == "\0broken"])
+        for batch in batches
+    ]
+    return Rows(tuple(map(as_part, kept)), "release")
+
+
+def _truth(parts: Sequence[bytes], first: int) -> tuple[int, Rows]:
+    found = sorted((pickle.loads(data) for data in parts), key=lambda part: part[0])
+    return first, Rows(tuple(as_part(unpacked(data)) for _, data in found), "truth")
+
+
+def _link(decisions: Decisions, usable: Bools) -> Link:
+    shown = decisions.is_shown
+    row = decisions.row[shown]
+    return Link(
+        row=row,
+        group=decisions.group[shown],
+        is_root=decisions.verdict[shown] == SUPPRESSED,
+        formed=decisions.formed[shown],
+        known=np.append(usable, False)[row],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """The entries of a bin, in the order of the trace; records are counted from the first of the bin, -1 for none."""
+
+    decisions: Decisions
+    record: Ints
+    """The number of the record in the whole truth."""
+    position: Ints
+    event: Ints
+    displaced: Bools
+    """Which come after an entry of a later event."""
+    trace: Rows
+    carriers: Any
+
+    @classmethod
+    def of(cls, batches: Sequence[pa.RecordBatch], first: int, count: int) -> _Entries:
+        numbers = {
+            name: np.concatenate([np.zeros(0, np.int64), *(batch.column(f"\0{name}").to_numpy() for batch in batches)])
+            for name in _ENTRY
+        }
+        order = np.argsort(numbers["entry"])
+        numbers = {name: values[order] for name, values in numbers.items()}
+        exists = numbers["row"] >= 0
+        row = np.where(exists, numbers["row"] - first, -1)
+        is_first = np.zeros(len(row), np.bool_)
+        is_first[np.unique(row, return_index=True)[1]] = True
+        event = numbers["event"]
+        decisions = Decisions(
+            row=row, verdict=numbers["verdict"], exists=exists, first=is_first & exists,
+            is_shown=numbers["position"] >= 0, is_linked=True, group=numbers["group"], delay=numbers["delay"],
+            reused=numbers["reused"] > 0, event=event,
+        )  # fmt: skip
+        places = pa.array(order)
+        reasons = _joined([batch.column("\1reason") for batch in batches], pa.large_string()).take(places)
+        carriers = None
+        if batches and "\1carriers" in batches[0].schema.names:
+            carriers = _joined([batch.column("\1carriers") for batch in batches], None).take(places)
+        trace = Rows((({"reason": reasons}, np.zeros(len(row), np.bool_)),), "trace")
+        return cls(decisions, numbers["row"], numbers["position"], event, numbers["displaced"] > 0, trace, carriers)
+
+
+def _joined(columns: Sequence[Any], kind: Any) -> Any:
+    return pa.concat_arrays(columns) if columns else pa.array([], kind)

@@ -1,0 +1,58 @@
+"""Audits on Spark itself: the same reports as on one machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shoal
+import shoal.spark
+from shoal.cli.app import app
+from tests.spark.auditor.releases import make_evidence
+from tests.spark.auditor.test_tables import write_table
+from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_row_doubled, one_too_few, same_report
+from tests.spark.scene import TUPLES, Stage, people
+from tests.spark.test_runs import both
+
+
+@pytest.mark.parametrize("broken", [one_too_few, one_row_doubled, leaked_identifier], ids=lambda one: one.__name__)
+def test_broken_releases_are_convicted(session: Any, tmp_path: Path, broken: Any) -> None:
+    evidence = make_evidence()
+    broken(evidence)
+    paths = evidence.write(tmp_path, files=4)
+    report = shoal.spark.audit(**paths)
+    assert BROKEN[broken] <= {found.code for found in report.violations}
+    same_report(shoal.audit(**paths), report)
+
+
+def test_a_run_on_spark_with_its_sealed_trace(session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.write(people(2000), files=3)
+    both(stage, TUPLES, time=False)
+    here = shoal.audit(
+        stage.rows("there"), str(stage.folder / "in"), stage.trace("there"), str(stage.folder / "there.toml")
+    )
+    there = shoal.spark.audit(
+        str(stage.folder / "there"), str(stage.folder / "in"), str(stage.folder / "there.trace.parquet"),
+        str(stage.folder / "there.toml"),
+    )  # fmt: skip
+    assert there.ok, there.text()
+    same_report(here, there)
+
+
+def test_a_table_from_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = write_table(tmp_path / "table")
+    options = ["--quasi", "age", "town", "--sensitive", "ill", "--person", "who", "--k", "4", "--l", "2", "--json"]
+    codes = []
+    for more in ([], ["--engine", "spark", "--master", "local[2]"]):
+        codes.append(app(["audit", place, *options, *more], result_action="return_value"))
+    here, there = (json.loads(text) for text in _documents(capsys.readouterr().out))
+    assert codes == [1, 1]
+    assert there == here
+
+
+def _documents(text: str) -> list[str]:
+    first, second = text.split("}\n{")
+    return [first + "}", "{" + second]
