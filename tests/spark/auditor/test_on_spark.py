@@ -13,12 +13,13 @@ import shoal.spark
 from shoal.cli.app import app
 from tests.spark.auditor.releases import make_evidence
 from tests.spark.auditor.test_tables import write_table
-from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_row_doubled, one_too_few, same_report
+from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
+from tests.spark.auditor.test_z import publish, same_findings, too_few_people
 from tests.spark.scene import TUPLES, Stage, people
 from tests.spark.test_runs import both
 
 
-@pytest.mark.parametrize("broken", [one_too_few, one_row_doubled, leaked_identifier], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("broken", [one_too_few, leaked_identifier], ids=lambda one: one.__name__)
 def test_broken_releases_are_convicted(session: Any, tmp_path: Path, broken: Any) -> None:
     evidence = make_evidence()
     broken(evidence)
@@ -26,6 +27,15 @@ def test_broken_releases_are_convicted(session: Any, tmp_path: Path, broken: Any
     report = shoal.spark.audit(**paths)
     assert BROKEN[broken] <= {found.code for found in report.violations}
     same_report(shoal.audit(**paths), report)
+
+
+def test_events(session: Any, tmp_path: Path) -> None:
+    evidence = publish(300)
+    too_few_people(evidence)
+    paths = evidence.write(tmp_path)
+    report = shoal.spark.audit(**paths)
+    assert [found.code for found in report.violations] == ["below-z"]
+    same_findings(shoal.audit(**paths), report)
 
 
 def test_a_run_on_spark_with_its_sealed_trace(session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

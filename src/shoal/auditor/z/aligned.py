@@ -19,6 +19,7 @@ class Values:
     truth: Ints
     shown: Ints
     paths: Paths
+    texts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def align(promise: ZPromise, release: Rows, truth: Rows | None) -> Aligned:
 
 def _values(attribute: Attribute, release: Rows, truth: Rows) -> Values:
     labels, (known, shown) = shared_codes(truth.text(attribute.name), release.text(attribute.name))
-    return Values(known, shown, Paths(labels, attribute.hierarchy))
+    return Values(known, shown, Paths(labels, attribute.hierarchy), labels)
 
 
 def _carried(promise: ZPromise, release: Rows, truth: Rows) -> tuple[Ints, Ints]:

@@ -17,6 +17,13 @@ def find_restarts(reached: Bools, late: Bools, ahead: Bools, aligned: Aligned, p
     that is older by more than ``max_gap`` and ``lateness`` restarts the stream, and nothing before counts. All records
     that ``reached`` the clock matter, also those pending at a restart, which refuses them as ahead.
     """
+    return find_confirmed_restarts(reached, late, ahead, aligned, promise)[0]
+
+
+def find_confirmed_restarts(
+    reached: Bools, late: Bools, ahead: Bools, aligned: Aligned, promise: ZPromise
+) -> tuple[Ints, bool]:
+    """Return also whether a record confirmed the clock, so that no later one restarts the stream."""
     longest = max(promise.max_gap_ns, promise.lateness_ns)
     found: list[int] = []
     owner, newest = -1, 0
@@ -26,15 +33,15 @@ def find_restarts(reached: Bools, late: Bools, ahead: Bools, aligned: Aligned, p
             owner, newest = person, time
         elif time - newest > promise.max_gap_ns:
             if not ahead[row]:  # accepted, so another person's record confirmed the jump
-                break
+                return np.array(found, np.int64), True
         elif person == owner:
             newest = max(newest, time)
         elif newest - time > longest and not late[row]:  # late: time passed without a record, which confirms the clock
             found.append(int(row))
             owner, newest = person, time
         else:
-            break
-    return np.array(found, np.int64)
+            return np.array(found, np.int64), True
+    return np.array(found, np.int64), False
 
 
 def check_lateness(rows: Ints, time: Ints, start: Ints, promise: ZPromise, notes: Notes) -> None:

@@ -112,7 +112,7 @@ def _check_with_decisions(
         return check_membership(aligned, promise, notes)
     if promise.target is not None:
         check_following(aligned, promise, decisions, notes)
-    _check_unchanged(aligned, decisions.link, notes)
+    check_unchanged(aligned, decisions.link, notes)
     for attribute in promise.attributes:
         check_exactly(aligned, attribute, decisions, notes)
     return decisions.link
@@ -136,7 +136,7 @@ def _say_without_trace(promise: ZPromise, notes: Notes) -> None:
         notes.skip("Which values belong to one row was not checked: no trace.")
 
 
-def _check_unchanged(aligned: Aligned, link: Ints, notes: Notes) -> None:
+def check_unchanged(aligned: Aligned, link: Ints, notes: Notes) -> None:
     """Check the parts of a row that must be released unchanged."""
     known = link >= 0
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)

@@ -27,7 +27,7 @@ from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.promise import ZPromise
 
 _LOOKED_AT: Final = 200_000
-_PSEUDONYM = re.compile(r"[0-9a-f]{32}")
+PSEUDONYM = re.compile(r"[0-9a-f]{32}")
 
 _KNOWN_PAIRS: Final = 4
 """Pairs of a person and an epoch to try if their pseudonym is known: one is enough if all are hashed alike."""
@@ -44,7 +44,7 @@ _START: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def check_pseudonyms(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     """Check that released persons are pseudonyms, none a raw identifier, none seen in two epochs."""
-    well_formed = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
+    well_formed = np.array([bool(PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
     shown = aligned.shown_person
     raw = np.isin(shown, np.unique(aligned.person[aligned.person >= 0]))
     notes.violation("raw-identifier", "A released row contains an identifier of the truth.", rows=raw)
@@ -63,7 +63,7 @@ def check_pseudonyms(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     notes.violation(
         "pseudonym-across-epochs",
         "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
-        rows=_has_several(shown, epoch, aligned.shown_readable & (shown >= 0)),
+        rows=has_several(shown, epoch, aligned.shown_readable & (shown >= 0)),
     )
 
 
@@ -83,7 +83,7 @@ def _check_patterns(aligned: Aligned, well_formed: Bools, notes: Notes) -> None:
 def _check_kept(aligned: Aligned, person: Ints, epoch: Ints, known: Bools, notes: Notes) -> None:
     """Check that a person's pseudonyms of different epochs are unrelated."""
     before, after = consecutive(person[known], epoch[known], aligned.shown_person[known])
-    fits = np.array([bool(_PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
+    fits = np.array([bool(PSEUDONYM.fullmatch(text)) for text in aligned.persons] + [False])
     fits = fits[before] & fits[after] & (before != after)
     pair = [digits_of([aligned.persons[code] for code in codes[fits].tolist()]) for codes in (before, after)]
     places = kept_places(*pair)
@@ -124,16 +124,16 @@ def check_linked_pseudonyms(aligned: Aligned, promise: ZPromise, link: Ints, not
     notes.violation(
         "pseudonym-split",
         "One person has two pseudonyms in one epoch.",
-        rows=_has_several(dense(person, epoch), aligned.shown_person, known),
+        rows=has_several(dense(person, epoch), aligned.shown_person, known),
     )
     notes.violation(
         "pseudonym-shared",
         "Two persons share one pseudonym in one epoch.",
-        rows=_has_several(dense(aligned.shown_person, epoch), person, known),
+        rows=has_several(dense(aligned.shown_person, epoch), person, known),
     )
 
 
-def _has_several(key: Ints, other: Ints, among: Bools) -> Bools:
+def has_several(key: Ints, other: Ints, among: Bools) -> Bools:
     """Mark the rows whose key occurs with more than one value of ``other``."""
     marked = np.zeros(len(key), np.bool_)
     if among.any():

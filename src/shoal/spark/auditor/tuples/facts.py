@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.layout import count_odd_rows
@@ -21,6 +20,7 @@ from shoal.auditor.tuples.promise import LabelRule, NumberRule, TuplePromise
 from shoal.auditor.tuples.trace import Decisions, read_decisions
 from shoal.auditor.tuples.values import SpanFacts, read_attribute, read_span_facts
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.linking import TruthBins
 from shoal.spark.auditor.shares import Share
 
 NO_ROWS = Rows((), "none")
@@ -171,33 +171,6 @@ def decisions_of(trace: Rows, promise: TuplePromise, records: int) -> tuple[Deci
     notes = Notes()
     decisions = read_decisions(trace, promise, records=records, released=0, notes=notes)
     return decisions, [found for found in notes.findings if found.code in _PER_ENTRY]
-
-
-@dataclass(frozen=True, slots=True)
-class TruthBins:
-    """Ranges of records: a bin holds records that follow one another."""
-
-    records: int
-    count: int
-
-    @property
-    def size(self) -> int:
-        """The records of a bin."""
-        return max(-(-self.records // self.count), 1)
-
-    def of(self, rows: Ints) -> Ints:
-        """The bin of every record."""
-        return rows // self.size
-
-
-def slices(batch: pa.RecordBatch, first: int, size: int) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Cut rows that follow one another at the ends of ranges: the range, the first row, the rows."""
-    at = 0
-    while at < batch.num_rows:
-        number = (first + at) // size
-        length = min((number + 1) * size - first - at, batch.num_rows - at)
-        yield number, first + at, batch.slice(at, length)
-        at += length
 
 
 def merged_facts(parts: Sequence[Any]) -> Facts:

@@ -25,15 +25,15 @@ from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.errors import InputError
 from shoal.spark.auditor.engine import Engine, Message, Step
 from shoal.spark.auditor.hashing import bins_for
+from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
 from shoal.spark.auditor.shares import Share, shares_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_marks
-from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, TruthBins, merged_facts
+from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, merged_facts
 from shoal.spark.auditor.tuples.records import (
     Checked,
     CheckRecords,
-    PairRows,
     Persons,
     Plan,
     SendRecords,
@@ -126,7 +126,7 @@ class _Judge:
         newest = trace.last - int(trace.dead.sum())
         return (
             [*files.release, *files.trace], SendReleased(plan, facts, trace),
-            Step(bins, PairRows(plan)),
+            Step(bins, PairRows(plan.records)),
             Step(
                 bins, CheckRecords(plan, tuple(dead_before), newest), [*files.truth, *files.trace],
                 SendRecords(plan, facts, trace, facts.hidden),

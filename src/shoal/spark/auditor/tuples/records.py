@@ -40,9 +40,19 @@ from shoal.auditor.tuples.truth import (
 from shoal.auditor.tuples.values import Attribute, Labels, SpanFacts, Spans, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text, of_texts
-from shoal.spark.auditor.packing import as_batch, as_part, divided, packed, unpacked
+from shoal.spark.auditor.linking import (
+    TruthBins,
+    joined_column,
+    linked_batches,
+    numbers_of,
+    released_rows,
+    send_ranges,
+    truth_rows,
+    whole,
+)
+from shoal.spark.auditor.packing import as_batch, divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
-from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, TruthBins, decisions_of, slices
+from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, decisions_of
 
 _ENTRY: Final = ("entry", "row", "verdict", "group", "delay", "reused", "event", "position", "displaced")
 
@@ -82,19 +92,11 @@ class SendReleased:
 
     def __call__(self, share: Share) -> Iterator[Message]:
         if share.role == "release":
-            rows = share.read()
-            batch = _whole(rows)
-            for number, first, part in slices(batch, self.facts.first(share), self.plan.positions):
-                yield Message(number, "release", pickle.dumps((first, packed(part))))
+            yield from send_ranges(whole(share.read()), self.facts.first(share), self.plan.positions, "release")
             return
-        entries, is_shown = self._entries(share)
-        for number, first, part in slices(
-            entries.filter(pa.array(is_shown)), self.trace.first_shown(share.number), self.plan.positions
-        ):
-            yield Message(number, "entries", pickle.dumps((first, packed(part))))
-
-    def _entries(self, share: Share) -> tuple[pa.RecordBatch, Bools]:
-        return entry_batch(share, self.plan, self.trace)
+        entries, is_shown = entry_batch(share, self.plan, self.trace)
+        first = self.trace.first_shown(share.number)
+        yield from send_ranges(entries.filter(pa.array(is_shown)), first, self.plan.positions, "entries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class SendRecords:
         if share.role == "trace":
             entries, is_shown = entry_batch(share, self.plan, self.trace)
             others = entries.filter(pa.array(~is_shown))
-            for number, part in divided(others, _bin_of(others, self.plan.records)):
+            for number, part in divided(others, self.plan.records.of_entries(others)):
                 yield Message(number, "others", packed(part))
             return
         stream, first = self.plan.policy.section("stream"), self.facts.first(share)
@@ -118,8 +120,7 @@ class SendRecords:
         persons = truth.text(self.plan.promise.person)
         found = mentioned_people(persons, self.plan.promise.columns, self.hidden)
         yield result(Persons(frozenset(map(of_text, found)), are_row_numbers(persons, first)))
-        for number, start, part in slices(_whole(truth), first, self.plan.records.size):
-            yield Message(number, "truth", pickle.dumps((start, packed(part))))
+        yield from send_ranges(whole(truth), first, self.plan.records.size, "truth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,6 @@ class Persons:
 
     mentioned: frozenset[int]
     are_row_numbers: bool
-
-
-def _whole(rows: Rows) -> pa.RecordBatch:
-    if not rows.parts:
-        return pa.record_batch({})
-    (part,) = rows.parts
-    return as_batch(part)
 
 
 def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> tuple[pa.RecordBatch, Bools]:
@@ -167,40 +161,6 @@ def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> tuple[pa.RecordB
     return pa.record_batch(columns), decisions.is_shown
 
 
-def _bin_of(entries: pa.RecordBatch, bins: TruthBins) -> Ints:
-    """The bin of the record of every entry; entries of no record are spread."""
-    row = entries.column("\0row").to_numpy()
-    spread = entries.column("\0entry").to_numpy() % bins.count
-    found: Ints = np.where(row >= 0, bins.of(row), spread)
-    return found
-
-
-# ---- positions
-
-
-@dataclass(frozen=True, slots=True)
-class PairRows:
-    """Puts every released row next to its entry of the trace; sends both to the bin of their record."""
-
-    plan: Plan
-
-    def __call__(self, _number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-        parts = sorted((pickle.loads(data) for data in kinds.get("entries", ())), key=lambda part: part[0])
-        if not parts:
-            return
-        start = parts[0][0]
-        entries = pa.Table.from_batches([unpacked(data) for _, data in parts]).combine_chunks().to_batches()[0]
-        for data in kinds.get("release", ()):
-            first, rows = pickle.loads(data)
-            batch = unpacked(rows)
-            own = entries.slice(first - start, batch.num_rows)
-            both = pa.RecordBatch.from_arrays(
-                [*batch.columns, *own.columns], schema=pa.schema([*batch.schema, *own.schema])
-            )
-            for number, part in divided(both, _bin_of(own, self.plan.records)):
-                yield Message(number, "linked", packed(part))
-
-
 # ---- records
 
 
@@ -228,8 +188,8 @@ class CheckRecords:
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
         plan, promise = self.plan, self.plan.promise
-        first, truth = _truth(kinds.get("truth", ()), number * plan.records.size)
-        linked = sorted(map(unpacked, kinds.get("linked", ())), key=lambda part: part.column("\0position")[0].as_py())
+        first, truth = number * plan.records.size, truth_rows(kinds.get("truth", ()))
+        linked = linked_batches(kinds)
         others = [unpacked(data) for data in kinds.get("others", ())]
         release = released_rows(linked)
         entries = _Entries.of([*linked, *others], first, len(truth))
@@ -396,20 +356,6 @@ def class_hashes(attributes: Sequence[Attribute]) -> Hashes:
     return mixed(found)
 
 
-def released_rows(batches: Sequence[pa.RecordBatch]) -> Rows:
-    """The columns of the release, one part for each batch."""
-    kept = [
-        batch.select([name for name in batch.schema.names if name[0] not in "\0\1" or name == "\0broken"])
-        for batch in batches
-    ]
-    return Rows(tuple(map(as_part, kept)), "release")
-
-
-def _truth(parts: Sequence[bytes], first: int) -> tuple[int, Rows]:
-    found = sorted((pickle.loads(data) for data in parts), key=lambda part: part[0])
-    return first, Rows(tuple(as_part(unpacked(data)) for _, data in found), "truth")
-
-
 def _link(decisions: Decisions, usable: Bools) -> Link:
     shown = decisions.is_shown
     row = decisions.row[shown]
@@ -438,10 +384,7 @@ class _Entries:
 
     @classmethod
     def of(cls, batches: Sequence[pa.RecordBatch], first: int, count: int) -> _Entries:
-        numbers = {
-            name: np.concatenate([np.zeros(0, np.int64), *(batch.column(f"\0{name}").to_numpy() for batch in batches)])
-            for name in _ENTRY
-        }
+        numbers = numbers_of(batches, _ENTRY)
         order = np.argsort(numbers["entry"])
         numbers = {name: values[order] for name, values in numbers.items()}
         exists = numbers["row"] >= 0
@@ -455,13 +398,9 @@ class _Entries:
             reused=numbers["reused"] > 0, event=event,
         )  # fmt: skip
         places = pa.array(order)
-        reasons = _joined([batch.column("\1reason") for batch in batches], pa.large_string()).take(places)
+        reasons = joined_column(batches, "\1reason", TEXT).take(places)
         carriers = None
         if batches and "\1carriers" in batches[0].schema.names:
-            carriers = _joined([batch.column("\1carriers") for batch in batches], None).take(places)
+            carriers = joined_column(batches, "\1carriers", None).take(places)
         trace = Rows((({"reason": reasons}, np.zeros(len(row), np.bool_)),), "trace")
         return cls(decisions, numbers["row"], numbers["position"], event, numbers["displaced"] > 0, trace, carriers)
-
-
-def _joined(columns: Sequence[Any], kind: Any) -> Any:
-    return pa.concat_arrays(columns) if columns else pa.array([], kind)

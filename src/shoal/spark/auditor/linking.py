@@ -1,0 +1,120 @@
+"""Ranges of rows that follow one another: released rows meet their entries of the trace, entries their records."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.rows import Rows
+from shoal.spark.auditor.engine import Message
+from shoal.spark.auditor.packing import as_batch, as_part, divided, packed, unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class TruthBins:
+    """Ranges of records: a bin holds records that follow one another."""
+
+    records: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """The records of a bin."""
+        return max(-(-self.records // self.count), 1)
+
+    def of(self, rows: Ints) -> Ints:
+        """The bin of every record."""
+        return rows // self.size
+
+    def of_entries(self, entries: pa.RecordBatch) -> Ints:
+        """The bin of the record of every entry; entries of no record are spread."""
+        row = entries.column("\0row").to_numpy()
+        spread = entries.column("\0entry").to_numpy() % self.count
+        found: Ints = np.where(row >= 0, self.of(row), spread)
+        return found
+
+
+def slices(batch: pa.RecordBatch, first: int, size: int) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """Cut rows that follow one another at the ends of ranges: the range, the first row, the rows."""
+    at = 0
+    while at < batch.num_rows:
+        number = (first + at) // size
+        length = min((number + 1) * size - first - at, batch.num_rows - at)
+        yield number, first + at, batch.slice(at, length)
+        at += length
+
+
+def send_ranges(rows: pa.RecordBatch, first: int, size: int, kind: str) -> Iterator[Message]:
+    """Send rows to the ranges they are in."""
+    for number, start, part in slices(rows, first, size):
+        yield Message(number, kind, pickle.dumps((start, packed(part))))
+
+
+def whole(rows: Rows) -> pa.RecordBatch:
+    """The rows of a file as one batch."""
+    if not rows.parts:
+        return pa.record_batch({})
+    (part,) = rows.parts
+    return as_batch(part)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRows:
+    """Puts every released row next to its entry of the trace; sends both to the bin of their record."""
+
+    records: TruthBins
+
+    def __call__(self, _number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+        parts = sorted((pickle.loads(data) for data in kinds.get("entries", ())), key=lambda part: part[0])
+        if not parts:
+            return
+        start = parts[0][0]
+        entries = pa.Table.from_batches([unpacked(data) for _, data in parts]).combine_chunks().to_batches()[0]
+        for data in kinds.get("release", ()):
+            first, rows = pickle.loads(data)
+            batch = unpacked(rows)
+            own = entries.slice(first - start, batch.num_rows)
+            both = pa.RecordBatch.from_arrays(
+                [*batch.columns, *own.columns], schema=pa.schema([*batch.schema, *own.schema])
+            )
+            for number, part in divided(both, self.records.of_entries(own)):
+                yield Message(number, "linked", packed(part))
+
+
+def linked_batches(kinds: dict[str, list[bytes]]) -> list[pa.RecordBatch]:
+    """Released rows with their entries, in release order."""
+    return sorted(map(unpacked, kinds.get("linked", ())), key=lambda part: part.column("\0position")[0].as_py())
+
+
+def released_rows(batches: Sequence[pa.RecordBatch]) -> Rows:
+    """The columns of the release, one part for each batch."""
+    kept = [
+        batch.select([name for name in batch.schema.names if name[0] not in "\0\1" or name == "\0broken"])
+        for batch in batches
+    ]
+    return Rows(tuple(map(as_part, kept)), "release")
+
+
+def truth_rows(parts: Sequence[bytes]) -> Rows:
+    """Records that follow one another, from the files that have them."""
+    found = sorted((pickle.loads(data) for data in parts), key=lambda part: part[0])
+    return Rows(tuple(as_part(unpacked(data)) for _, data in found), "truth")
+
+
+def numbers_of(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> dict[str, Ints]:
+    """Columns of numbers of several batches."""
+    return {
+        name: np.concatenate([np.zeros(0, np.int64), *(batch.column(f"\0{name}").to_numpy() for batch in batches)])
+        for name in names
+    }
+
+
+def joined_column(batches: Sequence[pa.RecordBatch], name: str, kind: Any) -> Any:
+    """A column of several batches."""
+    return pa.concat_arrays([batch.column(name) for batch in batches]) if batches else pa.array([], kind)

@@ -1,0 +1,141 @@
+"""Audit z-anonymity on Spark: was every released value shown by z people within the window?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy, words_of
+from shoal.auditor.reading.paths import Format
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
+from shoal.auditor.trace import VERDICTS
+from shoal.auditor.z.promise import ZPromise, read_z_promise
+from shoal.errors import InputError, PolicyError
+from shoal.spark.auditor.engine import Engine, Step
+from shoal.spark.auditor.hashing import bins_for
+from shoal.spark.auditor.linking import PairRows, TruthBins
+from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.tables import People, count_people
+from shoal.spark.auditor.z.facts import FIRST, Facts, FindRestarts, ReadFacts, ReadTrace, Restarts, TraceFacts
+from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, Plan, SendRecords, SendReleased
+from shoal.spark.auditor.z.values import JudgeValues, OfPseudonyms, OfValues
+
+_TRACE: Final = ("row", "verdict", "reason")
+NOT_ON_SPARK: Final = (
+    "Whether every value is spelled in one way was not checked: not on Spark.",
+    "How identifying carried columns are, and whether they contain identifiers, was not checked: not on Spark.",
+    "Whether late records were refused, and others refused for a reason that applies, was not checked: not on Spark.",
+    "Whether records of different values were decided in the order of time was not checked: not on Spark.",
+    "Whether pseudonyms are random, or identifiers in another form, was not checked: not on Spark.",
+    "How many people share a set of values in each epoch was not measured: not on Spark.",
+)
+
+
+def audit_z(
+    engine: Engine, policy: Policy, release: Any, truth: Any, trace: Any, max_memory: int | None
+) -> AuditReport:
+    """Check the promise of a policy for z-anonymity; the truth and the trace must be given."""
+    promise, notes = read_z_promise(policy), Notes()
+    if promise.k is not None or promise.target is not None:
+        raise PolicyError("combine, target: not audited on Spark; use shoal audit without --engine spark")
+    if truth is None or trace is None:
+        raise InputError("on Spark a release of events is audited with its truth and its trace; give both")
+    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    sink = replace(Format.of(policy.section("sink")), names_once=True)
+    files = {
+        "release": shares_of(release, "release", sink, max_memory),
+        "truth": shares_of(truth, "truth", source, max_memory),
+        "trace": shares_of(trace, "trace", Format(), max_memory),
+    }
+    with notes.guarded():
+        _judge(engine, policy, promise, files, notes)
+    return notes.report(promise.method)
+
+
+def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], notes: Notes) -> None:
+    facts = Facts()
+    for part in engine.run([*files["release"], *files["truth"]], ReadFacts(policy)):
+        facts.merge(part)
+    missing = [name for name in promise.columns if name not in facts.columns.get("truth", [])]
+    if [name for name in missing if not (name == "row" == promise.person)] and facts.count("truth"):
+        raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
+    names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
+    shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
+    if not check_columns(promise.columns, shown, notes):
+        return
+    check_layout(facts.odd_rows, notes)
+    trace, restarts = _read_trace(engine, policy, promise, files, facts)
+    missing = [name for name in _TRACE if name not in trace.columns]
+    if missing:
+        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+        return
+    add_all(notes, trace.findings)
+    records, released = facts.count("truth"), facts.count("release")
+    apart = abs(sum(trace.shown.values()) - released)
+    notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
+    if apart:
+        notes.skip("Rows, values and records were not checked: trace and release differ in length.")
+        return
+    if not restarts.is_confirmed and records > FIRST:
+        notes.skip(f"Restarts of the stream after its first {FIRST} records were not looked for: not on Spark.")
+    bins = bins_for(max(records, released), engine.tasks)
+    positions = max(-(-released // bins), 1)
+    plan = Plan(policy, promise, facts, trace, TruthBins(records, bins), positions, bins, restarts.rows)
+    found = engine.run(
+        [*files["release"], *files["trace"]], SendReleased(plan),
+        Step(bins, PairRows(plan.records)),
+        Step(bins, CheckEvents(plan), [*files["truth"], *files["trace"]], SendRecords(plan, facts.hidden)),
+        Step(3 * bins, JudgeValues(plan)),
+        Step(bins, count_people),
+    )  # fmt: skip
+    _report(plan, found, notes)
+
+
+def _read_trace(
+    engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], facts: Facts
+) -> tuple[TraceFacts, Restarts]:
+    trace, restarts = TraceFacts(), Restarts(np.zeros(0, np.int64), is_confirmed=True)
+    first = [share for share in files["truth"] if facts.first(share) < FIRST]
+    for part in engine.run([*files["trace"], *first], ReadTrace(policy, facts), Step(1, FindRestarts(promise))):
+        if isinstance(part, Restarts):
+            restarts = part
+        else:
+            trace.merge(part)
+    return trace, restarts
+
+
+def _report(plan: Plan, found: Sequence[Any], notes: Notes) -> None:
+    of: dict[type, list[Any]] = {}
+    for part in found:
+        of.setdefault(type(part), []).append(part)
+    checked, values, pseudonyms = (of.get(kind, []) for kind in (Checked, OfValues, OfPseudonyms))
+    mentioned = frozenset[int]().union(*(part.people for part in of.get(Mentioned, [])))
+    notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
+    add_all(notes, [one for part in (*checked, *values, *pseudonyms) for one in part.findings], NOT_ON_SPARK)
+    metrics, facts, trace = notes.metrics, plan.facts, plan.trace
+    counts = {name: int(trace.verdicts[number]) for number, name in enumerate(VERDICTS)}
+    undecided = sum(part.undecided for part in checked)
+    metrics["verdicts"] = {"in": facts.count("truth"), **counts, "undecided": undecided}
+    metrics["smallest_crowd"] = {
+        attribute.name: min(
+            (part.smallest[attribute.name] for part in values if part.smallest.get(attribute.name) is not None),
+            default=None,
+        )
+        for attribute in plan.promise.attributes
+    }
+    people, shown = (sum(getattr(part, name) for part in of.get(People, [])) for name in ("all", "exposed"))
+    metrics["released_people"] = shown
+    metrics["people_never_released_share"] = 1 - shown / people if people else None
+    metrics["released_rows"] = facts.count("release")
+    metrics["pseudonyms"] = sum(part.count for part in pseudonyms)
+    metrics["rows"] = facts.count("truth")
+    metrics["usable_rows"] = sum(part.usable for part in checked)
+    metrics["people"] = people
