@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -19,7 +19,7 @@ from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.classes import class_sizes, packed
 from shoal.auditor.tables.coded_rows import Matrix
-from shoal.auditor.tables.coding import Codes, Key
+from shoal.auditor.tables.coding import Codes, Entry, Key, exact_key, person_key
 from shoal.auditor.tables.judge import Presence, Sizes, exposed_people, note_counts
 from shoal.auditor.tables.promise import TablePromise, read_promise
 from shoal.auditor.tables.sensitive import SensitiveColumn
@@ -84,7 +84,7 @@ class _Totals:
 
     rows: int = 0
     suppressed: int = 0
-    values: dict[str, Counter[Key]] = field(default_factory=dict)
+    values: dict[str, Counter[Entry]] = field(default_factory=dict)
 
     def merge(self, other: _Totals) -> None:
         self.rows += other.rows
@@ -108,7 +108,7 @@ class CountValues:
             for name in promise.sensitive:
                 codes = Codes(name)
                 counts = np.bincount(codes.encode(columns[name])[shown], minlength=len(codes)).tolist()
-                found.values[name].update({key: n for key, n in zip(codes.keys, counts, strict=True) if n})
+                found.values[name].update({key: n for key, n in zip(codes.entries, counts, strict=True) if n})
         yield result(found)
 
 
@@ -144,7 +144,7 @@ class DivideRows:
         promise = self.promise
         names = promise.quasi if share.role == _POPULATION else promise.columns
         for columns in _read(share, names):
-            coded = _Coded.of(columns, names)
+            coded = _Coded.of(columns, names, promise.person)
             of = mixed([coded.hashes[name] for name in promise.quasi]) % np.uint64(self.bins)
             shown = np.ones(len(of), np.bool_) if share.role == _POPULATION else _shown(columns, promise)
             for number in np.unique(of).tolist():
@@ -155,22 +155,26 @@ class DivideRows:
                 yield Message(0, "persons", pickle.dumps(_persons_of(coded, promise.person, hidden)))
 
 
+def _codes(name: str, person: str | None, known: Iterable[Entry] = ()) -> Codes:
+    return Codes(name, person_key if name == person else exact_key, known)
+
+
 @dataclass(frozen=True, slots=True)
 class _Coded:
     """Columns as numbers, with the values that the numbers stand for."""
 
-    keys: dict[str, list[Key]]
+    keys: dict[str, list[Entry]]
     numbers: dict[str, npt.NDArray[np.int32]]
     hashes: dict[str, Hashes]
 
     @classmethod
-    def of(cls, columns: Columns, names: Sequence[str]) -> _Coded:
+    def of(cls, columns: Columns, names: Sequence[str], person: str | None) -> _Coded:
         keys, numbers, hashes = {}, {}, {}
         for name in names:
-            codes = Codes(name)
+            codes = _codes(name, person)
             numbers[name] = codes.encode(columns[name]).astype(np.int32)
-            keys[name] = codes.keys
-            hashes[name] = np.array([of_text(repr(key)) for key in codes.keys], np.uint64)[numbers[name]]
+            keys[name] = codes.entries
+            hashes[name] = np.array([of_text(repr(key)) for key, _ in codes.entries], np.uint64)[numbers[name]]
         return cls(keys, numbers, hashes)
 
     def rows(self, rows: npt.NDArray[np.int64]) -> bytes:
@@ -183,7 +187,7 @@ class _Coded:
 
 
 def _persons_of(coded: _Coded, name: str, rows: npt.NDArray[np.int64]) -> list[bytes]:
-    return [mark_of(coded.keys[name][at]) for at in np.unique(coded.numbers[name][rows]).tolist()]
+    return [mark_of(coded.keys[name][at][0]) for at in np.unique(coded.numbers[name][rows]).tolist()]
 
 
 def mark_of(key: Key) -> bytes:
@@ -211,8 +215,8 @@ class People:
     exposed: int
 
 
-def _column(name: str, promise: TablePromise, counts: Mapping[Key, int], place: int = 0) -> SensitiveColumn:
-    column = SensitiveColumn(Codes(name, counts), place, promise)
+def _column(name: str, promise: TablePromise, counts: Mapping[Entry, int], place: int = 0) -> SensitiveColumn:
+    column = SensitiveColumn(Codes(name, known=counts), place, promise)
     column.expect(np.array(list(counts.values()), np.int64))
     return column
 
@@ -222,13 +226,13 @@ class CountClasses:
     """Counts the classes of a bin; sends the people on to bins of people."""
 
     promise: TablePromise
-    values: Mapping[str, Mapping[Key, int]]
+    values: Mapping[str, Mapping[Entry, int]]
     bins: int
     knows_population: bool
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
         promise, width = self.promise, len(self.promise.quasi)
-        codes = {name: Codes(name, self.values.get(name, ())) for name in promise.columns}
+        codes = {name: _codes(name, promise.person, self.values.get(name, ())) for name in promise.columns}
         rows = _numbered(kinds.get(_TABLE, ()), promise.columns, codes)
         others = _numbered(kinds.get(_POPULATION, ()), promise.quasi, codes)
         widths = [max(len(codes[name]), 1) for name in promise.quasi]
@@ -251,11 +255,9 @@ class CountClasses:
             presence.compare(rows[:, :width], others, widths)
         yield result(Counted(sizes, found, presence.found if self.knows_population else None))
         if person is not None:
-            small = people < (promise.k or 0)
+            small, people_of = people < (promise.k or 0), codes[str(promise.person)].entries
             exposed = set(exposed_people(person, key, classes, small).tolist())
-            marks = [
-                (mark_of(codes[str(promise.person)].keys[at]), at in exposed) for at in np.unique(person[person >= 0])
-            ]
+            marks = [(mark_of(people_of[at][0]), at in exposed) for at in np.unique(person[person >= 0]).tolist()]
             marks += [(mark, False) for data in kinds.get("persons", ()) for mark in pickle.loads(data) if mark]
             yield from to_people(marks, self.bins)
 
@@ -268,7 +270,7 @@ def _numbered(parts: Sequence[bytes], names: Sequence[str], codes: Mapping[str, 
         columns = []
         for name in names:
             keys, places = part[name]
-            columns.append(codes[name].numbers(keys)[places])
+            columns.append(codes[name].add(keys)[places])
         found.append(np.stack(columns, axis=1).astype(np.int32))
     return np.concatenate(found)
 
