@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.scene import RELEASED, ROWS, Scene, encode, pairs, read
+from tests.forked import start
 
 SHOAL = str(Path(sys.executable).with_name("shoal"))
 MEGABYTE = 1024 * 1024
@@ -36,13 +37,9 @@ def test_from_a_pipe_to_a_pipe(scene: Scene) -> None:
 
 
 def test_a_reader_that_closes_early(scene: Scene) -> None:
-    scene.write("in.csv", "ts,user,site\n" + "".join(f"1,u{n % 50},s\n" for n in range(200_000)))
+    scene.write("in.csv", "ts,user,site\n" + "".join(f"1,u{n % 50},s\n" for n in range(20_000)))
     scene.sections["sink"]["path"] = "-"
-    with subprocess.Popen(
-        [SHOAL, "run", str(policy(scene))], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=scene.folder
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with start("run", policy(scene)) as process:
         process.stdout.close()
         said = process.stderr.read().decode()
     assert process.returncode == 1
@@ -78,10 +75,7 @@ def test_the_log_as_json_and_measurements_while_a_run_lasts(scene: Scene) -> Non
     scene.sections["sink"]["path"] = "-"
     scene.sections["dead_letters"] = {"path": "dead.jsonl"}
     scene.write_policy()
-    command = [SHOAL, "run", str(scene.policy), "--metrics", str(port), "--log", "json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
+    with start("run", scene.policy, "--metrics", str(port), "--log", "json") as process:
         process.stdin.write(b"1,ann,a\n2,bob,a\n3,cid\n")
         process.stdin.flush()
         assert process.stdout.readline() == b'"ts","user","site"\n'

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 
 import pytest
+
+from tests.forked import start
 
 POLICY = """
 [stream]
@@ -44,12 +43,9 @@ JSON = [
 )
 def test_rows_are_published_while_the_pipe_is_open(tmp_path, kind, pieces, types):
     (tmp_path / "p.toml").write_text(POLICY.format(kind=kind, types=types))
-    command = [sys.executable, "-m", "shoal.cli", "run", "p.toml", "--quiet"]
-    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with start("run", "p.toml", "--quiet", cwd=tmp_path) as process:
         watchdog = threading.Timer(120, process.kill)  # a row that never comes ends the wait, not the test run
         watchdog.start()
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(pieces[0])
         process.stdin.flush()
         seen = []
@@ -80,11 +76,7 @@ with patch.object(app, "app", lambda *_, **__: print("x" * {length}) or {code}):
 )
 def test_a_reader_that_closes_early_does_not_change_the_exit_code(length, code, expected):
     """Short reports are written at the end, when the verdict is known; long ones before."""
-    command = [sys.executable, "-c", TELLING.format(length=length, code=code)]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with start(script=TELLING.format(length=length, code=code)) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == expected

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import shoal
+from tests.forked import start
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import contextlib, io, json, sys
 hidden, commands = json.loads(sys.argv[1])
+assert hidden not in sys.modules, "imported before it is needed"
 sys.modules[hidden] = None
 from shoal.cli.app import main
 ended = []
@@ -101,12 +103,11 @@ def folder(tmp_path):
 
 
 def run_without(module, commands, cwd):
-    """Call the command line in a fresh process in which a module cannot be imported: exit codes and sentences."""
-    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
-    command = [sys.executable, "-c", SCRIPT, json.dumps([module, [line.split() for line in commands]])]
-    ended = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
+    """Call the command line in a process in which a module cannot be imported: exit codes and sentences."""
+    with start(json.dumps([module, [line.split() for line in commands]]), script=SCRIPT, cwd=cwd) as process:
+        written, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return json.loads(written.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -143,11 +144,11 @@ def test_one_sentence_names_the_extra(module, extra, commands, folder):
 def test_every_system_names_its_extra(folder):
     ready = {module: kind for module, (kind, _) in SYSTEMS.items() if find_spec(f"shoal.pipeline.live.{kind}")}
     words = [word for pair in ready.items() for word in pair]
-    env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])}
-    command = [sys.executable, "-c", CONNECT, *words]
-    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    assert len(ended.stdout.splitlines()) == len(ready), ended.stderr
-    for line, kind in zip(ended.stdout.splitlines(), ready.values(), strict=True):
+    with start(*words, script=CONNECT, cwd=folder) as process:
+        written, errors = process.communicate()
+    lines = written.decode().splitlines()
+    assert len(lines) == len(ready), errors
+    for line, kind in zip(lines, ready.values(), strict=True):
         assert f"pip install '.[{kind}]' in a clone" in line
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from shoal.errors import PolicyError
 from shoal.policy import load_policy
 from tests.e2e.scene import shoal
+from tests.forked import Forked, start
 from tests.sanitize.scene import lines
 
 ROWS = lines(30, 200, 1)
@@ -105,11 +104,9 @@ def test_following_is_stopped_by_hand(scene, monkeypatch):
 # ---- killed
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    script = "from shoal.cli.app import main; main()"
-    command = [sys.executable, "-c", script, "sanitize", "policy.toml", "-q", "--no-audit"]
-    env = {**os.environ, "SHOAL_KEY_FILE": str(folder / "key.txt"), "PYTHONPATH": ":".join(filter(None, sys.path))}
-    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def start_in(folder: Path) -> Forked:
+    env = {**os.environ, "SHOAL_KEY_FILE": str(folder / "key.txt")}
+    return start("sanitize", "policy.toml", "-q", "--no-audit", cwd=folder, env=env)
 
 
 def test_killed_at_any_time_and_started_again(scene):
@@ -118,17 +115,16 @@ def test_killed_at_any_time_and_started_again(scene):
     draw = random.Random(5)
     ends = []
     for _ in range(4):
-        process = start(scene.folder)
-        try:
-            process.communicate(timeout=draw.uniform(0.8, 2.2))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
+        with start_in(scene.folder) as process:
+            kill = threading.Timer(draw.uniform(0.1, 1.0), process.kill)
+            kill.start()
             process.communicate()
+            kill.cancel()
         ends.append(process.returncode)
         assert scene.holding() == []
     assert set(ends) <= {0, -9}
-    last = start(scene.folder)
-    assert last.communicate()[1] == b""
+    with start_in(scene.folder) as last:
+        assert last.communicate()[1] == b""
     assert last.returncode == 0
     assert scene.serials() == list(range(300))
     inside = scene.internal()

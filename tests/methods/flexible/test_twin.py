@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
-from tests.reference.effort import IS_COMPILED, tries
+from tests.reference.effort import IS_COMPILED, some_by_default, tries
 from tests.reference.flexible import NaiveFlexible
 
 PLACES = Hierarchy.from_nested({"city": {"north": {"n1": ["a", "b"], "n2": ["c"]}, "south": ["d", "e"], "west": None}})
@@ -151,6 +151,10 @@ def test_every_group_has_its_people(stream, columns, chosen):
         assert len(people) >= flexible.frozen.k_s[needed[block]]
 
 
+FEW_SEEDS = (0, 1, 2, 7)
+"""With every option of `crowded`."""
+
+
 def crowded(seed):
     """Many people in few cells, some devices far more common than others: good splits, and parts that are too small."""
     random = np.random.default_rng(seed)
@@ -176,7 +180,7 @@ def crowded(seed):
     return rows, chosen
 
 
-@pytest.mark.parametrize("seed", range(20) if IS_COMPILED else (0, 1, 2, 7))
+@pytest.mark.parametrize("seed", some_by_default(range(20) if IS_COMPILED else FEW_SEEDS, FEW_SEEDS))
 def test_decides_as_the_naive_one_with_many_people(seed):
     stream, chosen = crowded(seed)
     got, flexible = compiled(stream, ["device", "place", "network", "speed"], **chosen)

@@ -82,7 +82,7 @@ def test_durations(method, name, data):
 
 @every_method
 @given(data=st.data())
-@tries(30)
+@tries(20)
 def test_more_attributes_than_bits_in_a_word(method, data):
     scene = scenes()["wide"]
     pair = Pair(method, scene, data.draw(settings_of(method, timed=data.draw(st.booleans()))))

@@ -19,7 +19,7 @@ from shoal.testing.strategies import SECOND, cuts
 from tests.methods.z.driving import GAP, KEY, LATENESS, as_batch, configurations, expected_in, for_twin, found_in
 from tests.methods.z.test_machine import EVENTS, Life
 from tests.methods.z.test_twin import streams
-from tests.reference.effort import IS_COMPILED, tries
+from tests.reference.effort import IS_COMPILED, IS_EXHAUSTIVE, tries
 from tests.reference.z_combining import NaiveCombining, reducing_with
 
 CONFIGURATIONS = configurations()
@@ -79,7 +79,7 @@ class CombiningLife(Life):
 
 
 CombiningLife.TestCase.settings = settings(
-    max_examples=30 if IS_COMPILED else 10,
+    max_examples=30 if IS_EXHAUSTIVE and IS_COMPILED else 10,
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -23,7 +23,7 @@ from tests.methods.z.driving import (
     make_twin,
     make_z,
 )  # fmt: skip
-from tests.reference.effort import IS_COMPILED
+from tests.reference.effort import IS_COMPILED, IS_EXHAUSTIVE
 
 STEPS = st.sampled_from([0, 0, 1, WINDOW // 3, WINDOW, WINDOW + 1, -1, -LATENESS, -LATENESS - 1, GAP + 1, -GAP - 1])
 EVENTS = st.tuples(
@@ -98,7 +98,7 @@ class Life(RuleBasedStateMachine):
 
 
 Life.TestCase.settings = settings(
-    max_examples=60 if IS_COMPILED else 15,
+    max_examples=60 if IS_EXHAUSTIVE and IS_COMPILED else 15,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
