@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
-import pytest
-
 from tests.serve.test_server import Served
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 BODIES, ROWS = 20, 1_000
 
 
@@ -22,13 +16,11 @@ def visits(body: int) -> list[dict[str, object]]:
     ]
 
 
-def test_the_page_counts_what_is_posted_and_tries_other_settings(tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api")
-    expect = playwright.expect
-    expect.set_options(timeout=120_000)
-    with Served(tmp_path).running() as run, playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page, errors = browser.new_page(), []
+def test_the_page_counts_what_is_posted_and_tries_other_settings(chromium, tmp_path):
+    from playwright.sync_api import expect
+
+    with Served(tmp_path).running() as run:
+        page, errors = chromium.new_page(), []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.goto(run.host.address)
@@ -47,4 +39,4 @@ def test_the_page_counts_what_is_posted_and_tries_other_settings(tmp_path):
         expect(page.locator("#whatif-result strong")).to_have_text("z 2 → 4")
         expect(page.locator("#whatif-result .then").first).to_have_text("0.0%")  # only three people visit a site
         assert errors == []
-        browser.close()
+        page.close()

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import pytest
 
 from shoal.auditor.report.evidence_report import report_evidence
 from tests.auditor.attacks.scenes import POLICY, in_classes, people, traced
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +19,8 @@ def page_file(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-def test_it_opens_without_errors_or_requests(browser, page_file):
-    page = browser.new_page()
+def test_it_opens_without_errors_or_requests(chromium, page_file):
+    page = chromium.new_page()
     errors, requests = [], []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -62,10 +49,10 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_light_and_dark_differ_and_stay_readable(browser, page_file):
+def test_light_and_dark_differ_and_stay_readable(chromium, page_file):
     colours = []
     for scheme in ("light", "dark"):
-        page = browser.new_page(color_scheme=scheme)
+        page = chromium.new_page(color_scheme=scheme)
         page.goto(page_file.as_uri())
         colours.append(
             page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
@@ -78,8 +65,8 @@ def test_light_and_dark_differ_and_stay_readable(browser, page_file):
         assert contrast(behind, ink) >= 7, "WCAG's enhanced contrast"
 
 
-def test_links_work_by_keyboard(browser, page_file):
-    page = browser.new_page()
+def test_links_work_by_keyboard(chromium, page_file):
+    page = chromium.new_page()
     page.goto(page_file.as_uri())
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -88,8 +75,8 @@ def test_links_work_by_keyboard(browser, page_file):
     page.close()
 
 
-def test_it_prints(browser, page_file):
-    page = browser.new_page()
+def test_it_prints(chromium, page_file):
+    page = chromium.new_page()
     page.goto(page_file.as_uri())
     page.emulate_media(media="print")
     assert page.locator("nav").is_hidden()
