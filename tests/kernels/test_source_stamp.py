@@ -6,6 +6,7 @@ import ast
 import pickle
 import shutil
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import numba
@@ -54,21 +55,29 @@ def copied(tmp_path_factory):
     return shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
 
 
+@cache
+def imported_by(path):
+    """The kernel files that a file imports, read off by the parser of Python."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            for depth in range(2, len(parts) + 1):
+                place = FOLDER.parents[1].joinpath(*parts[:depth])
+                if place.is_relative_to(FOLDER):
+                    found |= {file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
+    return found
+
+
 def closure(file):
-    """The same, read off by the parser of Python: all files that importing a kernel file runs."""
+    """All files that importing a kernel file runs."""
     found, waiting = set(), {file, *(FOLDER / name for name in TOOLS)}
     while waiting:
         found.add(path := waiting.pop())
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for name in names:
-                parts = name.split(".")
-                for depth in range(2, len(parts) + 1):
-                    place = FOLDER.parents[1].joinpath(*parts[:depth])
-                    if place.is_relative_to(FOLDER):
-                        waiting |= {p for p in (place.with_suffix(".py"), place / "__init__.py") if p.is_file()} - found
+        waiting |= imported_by(path) - found
     return {path.relative_to(FOLDER).as_posix() for path in found}
 
 

@@ -507,7 +507,7 @@ MUTANTS: Final = (
     Mutant(
         "serve/access.py",
         "without a token anyone is answered",
-        "return name in _LOOPBACK or name == self.host",
+        "return _host_name(request) in _LOOPBACK or _host_name(request) == self.host",
         "return True",
         "tests/serve/test_page.py::test_without_tokens_only_names_of_this_machine_are_answered",
     ),

@@ -41,8 +41,7 @@ class Access:
 
     def names_this_machine(self, request: Request) -> bool:
         """Whether a request to a server of this machine names it; a foreign name may have been pointed here."""
-        name = request.headers.get("host", "").rsplit(":", 1)[0]
-        return self.host not in _LOOPBACK or name in _LOOPBACK
+        return self.host not in _LOOPBACK or _host_name(request) in _LOOPBACK
 
     def allows(self, request: Request) -> bool:
         """Whether a request may be answered."""
@@ -50,12 +49,16 @@ class Access:
         if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
             return False  # a page of another site asks
         if self.token is None:  # a name that others can point to this machine is not enough
-            name = request.headers.get("host", "").rsplit(":", 1)[0]
-            return name in _LOOPBACK or name == self.host
+            return _host_name(request) in _LOOPBACK or _host_name(request) == self.host
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             return self.opens(bearer.strip())
         return hmac.compare_digest(request.cookies.get(self.cookie_name(request), "").encode(), self.cookie.encode())
+
+
+def _host_name(request: Request) -> str:
+    """The name by which a request calls the server, without the port."""
+    return request.headers.get("host", "").rsplit(":", 1)[0]
 
 
 def make_token(given: str | None = None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 
 from shoal.auditor import audit
@@ -10,11 +12,16 @@ from tests.auditor.flexible.naive import DENSITY, DEVICES, RELEASE, TRACE, TRUTH
 ALL = ("device", "place", "hour")
 
 
-@pytest.fixture
-def run(tmp_path):
-    found = Run(tmp_path, records(400, seed=2, missing=0.05), p_sparse=0.5)
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    found = Run(tmp_path_factory.mktemp("honest"), records(400, seed=2, missing=0.05), p_sparse=0.5)
     assert found.audit().ok
     return found
+
+
+@pytest.fixture
+def run(honest):
+    return deepcopy(honest)
 
 
 def a_row(run, *, label=None, device=None, place=None):

@@ -40,7 +40,7 @@ def with_measured_density(
 def _cell(tree: Taxonomy, text: str, level: int | None) -> str | None:
     """Return the label of a value that many levels below the root, the value itself if it is not that deep.
 
-    Return None for a value that is not listed: it is no place of its own.
+    Return None for a value that is not listed: it has no place of its own.
     """
     path = tree.path(text)
     if isinstance(tree, WithUnknown) and path[0] == tree.label:

@@ -78,7 +78,10 @@ def count_values(key: Ints, size: int, value: npt.NDArray[np.int32], width: int)
 
 
 def class_sizes(key: Ints, person: npt.NDArray[np.int32] | None, people: int) -> tuple[Ints, Ints, Ints]:
-    """Return the key of every class, its rows and its people: without a column of people its rows; -1 is no person."""
+    """Return the key of every class, how many rows it has, and how many people; without a column of people, its rows.
+
+    A person of -1 is missing and does not count.
+    """
     ordered = np.sort(key)
     starts, rows = runs(ordered)
     classes = ordered[starts]

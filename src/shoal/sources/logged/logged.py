@@ -46,7 +46,7 @@ class LoggedMessages:
         self._kept = 0
 
     def open(self, after: Id | None) -> int:
-        """Read behind this message; None: from the oldest one. Returns where that is."""
+        """Begin to read after this message, or with the oldest one if it is None; returns where that is."""
         log = self._open_log()
         start = log.first - 1 if after is None else int(after)
         if not log.first <= start + 1 <= log.next:

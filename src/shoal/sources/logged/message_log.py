@@ -75,7 +75,7 @@ class MessageLog:
         """The number of the next message."""
         self._file: BinaryIO | None = None
         self._read_to: tuple[int, Path, int] | None = None
-        """Where a reading ended: the next message, its segment and place there. The next one begins there mostly."""
+        """Where a reading ended: the next message, its segment and place there. The next one usually begins there."""
         if self._segments:
             self._recover()
 
