@@ -1,4 +1,4 @@
-"""All tests: no property test fails because the machine is busy, and garbage is searched for in what tests make only."""
+"""All tests: no property test fails because the machine is busy; the collector searches only what tests make."""
 
 from __future__ import annotations
 

@@ -80,6 +80,11 @@ def test_refusals(kind, saying):
 def test_another_process():
     make = broken(kinds.DependsOnTheProcess)
     convicted(laws.is_same_in_another_process, make, STREAM, saying="another process gives a different output")
+
+
+@pytest.mark.compiled
+@pytest.mark.exhaustive
+def test_another_process_that_fails():
     with pytest.raises(ChildProcessError, match="the other process failed"):
         laws.is_same_in_another_process(broken(kinds.ZAnonymity, z=0), STREAM)
 

@@ -51,10 +51,7 @@ def every(cases):
 
 
 def few(cases, *, names=FEW):
-    """The default run tries one or two cases of every method, with which planted defects are found; test-all tries all.
-
-    Batches and the audit are tried with every case by default, too.
-    """
+    """For costly laws: the default run tries one or two cases of every method, the exhaustive run all."""
     chosen = some_by_default(
         [case for case in cases if IS_COMPILED or case.name in FEW], lambda case: case.name in names
     )
@@ -65,11 +62,9 @@ def test_every_method_has_cases():
     assert {case.method for case in CASES} == set(methods_of("z", "tuples", "flexible"))
 
 
-@every(CASES)
+@few(CASES)
 def test_batching_is_invisible(case):
-    """By default most cases try one size of batches, and single records, as every case does."""
-    sizes = laws.BATCH_SIZES if IS_EXHAUSTIVE or case.name in FEW else (7,)
-    laws.batching_is_invisible(case.make, case.stream, sizes=sizes)
+    laws.batching_is_invisible(case.make, case.stream)
 
 
 @every([case for case in JUDGED if case.name in ODD_TYPES])
@@ -82,7 +77,7 @@ def test_missing_values_are_batched_like_records(case):
     laws.missing_values_are_batched_like_records(case.make, case.stream)
 
 
-@few(CASES)
+@every(CASES)
 def test_everything_is_accounted_for(case):
     laws.everything_is_accounted_for(case.make, case.stream)
 
@@ -92,7 +87,7 @@ def test_snapshots_are_invisible(case):
     laws.snapshots_are_invisible(case.make, case.stream)
 
 
-@few(CASES)
+@every(CASES)
 def test_refusals_change_nothing(case):
     laws.refusals_change_nothing(case.make, case.stream)
 
@@ -108,11 +103,12 @@ def test_the_output_is_the_same_in_another_process():
 
 
 @pytest.mark.compiled
+@pytest.mark.exhaustive  # all cases share a process above
 def test_is_same_in_another_process():
     laws.is_same_in_another_process(CASES[0].make, CASES[0].stream)
 
 
-@few(CASES)
+@every(CASES)
 def test_flush_leaves_nothing(case):
     laws.flush_leaves_nothing(case.make, case.stream)
 
@@ -162,7 +158,7 @@ def test_output_is_as_promised(case):
     promise_laws.output_is_as_promised(case.make, case.stream, persons=persons)
 
 
-@few(CASES)
+@every(CASES)
 def test_errors_tell_no_values(case):
     secrets = {str(value) for name in case.secret for value in case.stream[name].to_pylist() if value}
     promise_laws.errors_tell_no_values(case.make, case.stream, secrets=secrets | set(PEOPLE), odd=case.odd())
