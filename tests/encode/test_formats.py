@@ -326,6 +326,19 @@ def test_parquet_encodes_columns_by_what_they_hold() -> None:
     assert polars.read_parquet(io.BytesIO(data)).to_dicts() == ROWS
 
 
+def test_names_with_dots_are_written_without_a_dictionary_too() -> None:
+    rows = pa.record_batch({"id.orig_h": ["a", "b"], "id": ["c", "c"], "id.at": [{"x": 1}, {"x": 2}]})
+    out = io.BytesIO()
+    writer = ParquetEncoder(varied=["id.orig_h", "id.at"]).open(out, rows.schema, fresh=True)
+    writer.write(rows)
+    writer.close()
+    file = pq.ParquetFile(io.BytesIO(out.getvalue()))
+    assert file.read().to_pylist() == rows.to_pylist()
+    group = file.metadata.row_group(0)
+    found = {group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(group.num_columns)}
+    assert found == {"id.orig_h": False, "id": True, "id.at.x": False}
+
+
 def test_parquet_columns_have_a_dictionary_if_their_values_may_repeat() -> None:
     group = pq.ParquetFile(io.BytesIO(encode(ParquetEncoder(varied=["n"]), batch()))).metadata.row_group(0)
     assert [group.column(at).has_dictionary_page for at in range(4)] == [True, True, True, False]

@@ -67,7 +67,8 @@ class ParquetEncoder(Encoder):
 class _ParquetWriter(Writer):
     def __init__(self, out: BinaryIO, schema: pa.Schema, *, compression: str, varied: frozenset[str]) -> None:
         leaves = _leaves(schema)
-        repeating = [leaf.path for leaf in leaves if leaf.path.split(".")[0] not in varied]
+        apart = [name for name in schema.names if name in varied]
+        repeating = [leaf.path for leaf in leaves if not any(_is_of(leaf.path, name) for name in apart)]
         kinds = {leaf.path: leaf.physical_type for leaf in leaves}
         encodings = {name: _VARIED[kinds[name]] for name in varied if kinds.get(name) in _VARIED}
         self._writer = pq.ParquetWriter(
@@ -105,6 +106,11 @@ class _ParquetWriter(Writer):
             table = pa.Table.from_batches(self._held, self._schema)
             self._writer.write_table(table, row_group_size=table.num_rows)
             self._held, self._held_bytes = [], 0
+
+
+def _is_of(path: str, name: str) -> bool:
+    """Whether a leaf belongs to a column; the names of columns may have dots, too."""
+    return path == name or path.startswith(f"{name}.")
 
 
 def _leaves(schema: pa.Schema) -> list[Any]:
