@@ -87,6 +87,23 @@ def test_what_is_said_about_people_is_not_who_they_are(column: str) -> None:
     assert again.stream["person"] == "passenger_id"
 
 
+@pytest.mark.parametrize("column", ["Kunden-Nr.", "usuario", "ref_no", "Vertragsnummer Nr"])
+def test_a_code_that_recurs_is_asked_about_whatever_it_is_called(column: str) -> None:
+    """Counted by rows, ten rows of one customer would pass for ten people."""
+    rows = range(400)
+    table = pa.table({column: [f"K{row % 150:05}" for row in rows], "age": [row % 70 for row in rows]})
+    found = propose(look(table), Wishes())
+    assert found.stream["person"] == column
+    assert f"is '{column}' a person?" in " ".join(found.questions)
+
+
+@pytest.mark.parametrize("column", ["zip code", "product_no", "status_code", "station id"])
+def test_codes_of_other_things_are_not_people(column: str) -> None:
+    rows = range(400)
+    table = pa.table({column: [f"K{row % 150:05}" for row in rows], "age": [row % 70 for row in rows]})
+    assert propose(look(table), Wishes()).stream["person"] == "row"
+
+
 def test_a_handful_of_people_is_asked_about() -> None:
     table = pa.table({"user": [f"u{row % 7}" for row in range(400)], "age": [row % 70 for row in range(400)]})
     found = propose(look(table), Wishes())

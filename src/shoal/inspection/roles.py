@@ -21,6 +21,7 @@ _PERSON: Final = _words("""
     user person patient customer client subscriber visitor member passenger employee student account maid device
     imei imsi msisdn mac owner rider driver worker respondent individual household basket session order invoice
     transaction uid pid
+    kunde kunden nutzer benutzer mitglied utilisateur usager usuario cliente paciente utente
 """)
 _PEOPLE: Final = _words("""
     user person patient customer client subscriber member passenger employee student respondent individual
@@ -59,6 +60,8 @@ _ATTRIBUTE: Final = _words("""
 _ROW_NAMES: Final = _words("id no nr num number key hash uuid code card serial")
 _MOSTLY_OWN: Final = 0.5
 """The share of people with a value of their own from which a column names people, whatever it is called."""
+_IDS: Final = _words("id key no nr number nummer hash uuid code")
+_NOT_PEOPLE: Final = _QUASI | _ATTRIBUTE | _SENSITIVE | _TIME | _PROPERTIES
 _FEW_PEOPLE: Final = 20
 """Fewer are a guess, whatever the column is called."""
 _MODELS: Final = _words("model device phone agent version handset app browser firmware")
@@ -97,7 +100,7 @@ def find_person(facts: Mapping[str, Facts]) -> Role | None:
     scores = {name: _person_score(one) for name, one in facts.items() if one.kind in ("text", "whole", "list", "truth")}
     best = max(scores, key=lambda name: scores[name], default=None)
     if best is None or scores[best] < 2:
-        return _find_named(facts)
+        return _find_named(facts) or _find_recurring_id(facts)
     one = facts[best]
     is_crowd = one.distinct >= min(_FEW_PEOPLE, _known(one) / 2)
     found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE) and is_crowd)
@@ -117,21 +120,39 @@ def _find_named(facts: Mapping[str, Facts]) -> Role | None:
     return None if best is None else Role(best.name, "person", _recurs(best), is_sure=False)
 
 
+def _find_recurring_id(facts: Mapping[str, Facts]) -> Role | None:
+    """A number or code that recurs. If each row is another person after all, k different ones are k people too."""
+    able = [
+        one for one in facts.values()
+        if _is_id(words_of(one.name)) and one.kind in ("text", "whole") and one.shape not in ("place", "set", "free")
+        and one.time_unit is None and not _has(one.name, _NOT_PEOPLE)
+        and max(_FEW_PEOPLE, 0.02 * _known(one)) <= one.distinct <= 0.98 * _known(one)
+    ]  # fmt: skip
+    best = max(able, key=lambda one: one.distinct, default=None)
+    return None if best is None else Role(best.name, "person", f"a code that recurs; {_times(best)}", is_sure=False)
+
+
+def _is_id(words: list[str]) -> bool:
+    return bool(words) and words[-1] in _IDS
+
+
 def _known(one: Facts) -> int:
     return one.rows - one.missing
 
 
 def _recurs(one: Facts) -> str:
-    return f"its name; {one.distinct:,} different ones, {_known(one) / max(one.distinct, 1):.1f} rows each"
+    return f"its name; {_times(one)}"
+
+
+def _times(one: Facts) -> str:
+    return f"{one.distinct:,} different ones, {_known(one) / max(one.distinct, 1):.1f} rows each"
 
 
 def _person_score(one: Facts) -> float:
     words = words_of(one.name)
     if one.kind not in ("text", "whole") or one.distinct < 2 or one.shape in ("place", "set", "free"):
         return 0
-    is_id = bool(words) and (
-        words[-1] in ("id", "key", "no", "nr", "number", "hash", "uuid", "code") or words == ["id"]
-    )
+    is_id = _is_id(words)
     if any(word in _PROPERTIES for word in words) and not (is_id and words[-2:-1] and words[-2] in _PERSON):
         return 0
     score = 2.0 * _has(one.name, _PERSON) + 1.5 * (words in (["id"], ["user"], ["person"], ["patient"])) + 1.0 * is_id
