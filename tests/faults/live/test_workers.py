@@ -54,7 +54,8 @@ def test_the_union_is_what_one_process_publishes(tmp_path: Path, workers: int, s
     assert Counter(map(repr, shared.letters_without_rows)) == Counter(map(repr, one.letters_without_rows))
 
 
-FAULTS = st.lists(st.dictionaries(st.integers(0, 60), st.sampled_from(["before", "after"]), max_size=2), max_size=3)
+KINDS = ["before", "after", "aborted", "doubtful"]
+FAULTS = st.lists(st.dictionaries(st.integers(0, 60), st.sampled_from(KINDS), max_size=2), max_size=3)
 
 
 def test_kills_of_one_worker_change_nothing() -> None:
@@ -74,6 +75,17 @@ def test_kills_of_one_worker_change_nothing() -> None:
             assert Counter(map(repr, shared.letters)) == Counter(map(repr, undisturbed.letters))
 
         check()
+
+
+def test_a_worker_whose_transaction_is_aborted_reads_again(tmp_path: Path) -> None:
+    topic = keyed(visits(), PARTITIONS)
+    undisturbed, shared = z(tmp_path, topic, 2), z(tmp_path, topic, 2)
+    undisturbed.finish()
+    process = shared.run(0, {60: "aborted", 61: "aborted", 62: "aborted", 63: "aborted", 64: "aborted"})
+    assert process.ended == "done"
+    assert process.steps.count("init") > 1
+    shared.finish()
+    assert shared.by_site() == undisturbed.by_site()
 
 
 def misplaced() -> tuple[Any, list[Record]]:
