@@ -118,7 +118,7 @@ def test_delay_is_bounded(case):
     promise_laws.delay_is_bounded(case.make, case.stream, time=case.time, by_clock=case.by_clock)
 
 
-@every(TUPLE_CASES)
+@few(TUPLE_CASES)
 def test_arrivals_bound_the_delay(case):
     promise_laws.arrivals_bound_the_delay(case.make, case.stream)
 

@@ -33,7 +33,7 @@ def same_report(here: AuditReport, there: AuditReport) -> None:
     """Both found the same; only the order and what is listed as not checked may differ."""
     assert _found(there) == [found for found in _found(here) if found[1] not in NOT_IN_PARTS]
     for name, value in there.metrics.items():
-        assert _close(value, here.metrics[name]), (name, value, here.metrics[name])
+        assert _is_near(value, here.metrics[name]), (name, value, here.metrics[name])
     assert set(here.metrics) - set(there.metrics) <= {"unchanged_columns"}
 
 
@@ -41,9 +41,9 @@ def _found(report: AuditReport) -> list[tuple[Any, ...]]:
     return sorted((found.severity, found.code, found.count, found.sentence, found.rows) for found in report.findings)
 
 
-def _close(one: Any, other: Any) -> bool:
+def _is_near(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_close(value, other[key]) for key, value in one.items())
+        return one.keys() == other.keys() and all(_is_near(value, other[key]) for key, value in one.items())
     return one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
 
 

@@ -13,7 +13,7 @@ import shoal
 from shoal.errors import InputError, PolicyError
 from shoal.spark.auditor.entry import audit_on
 from tests.spark.auditor.releases import Evidence
-from tests.spark.auditor.test_tuples import ManyBins, _close, _found
+from tests.spark.auditor.test_tuples import ManyBins, _found, _is_near
 
 START = 1_700_000_000
 POLICY: dict[str, Any] = {
@@ -58,7 +58,7 @@ def pseudonym(who: str, epoch: int) -> str:
 def same_findings(here: Any, there: Any) -> None:
     assert _found(there) == [found for found in _found(here) if found[1] not in NOT_IN_PARTS]
     for name, value in there.metrics.items():
-        assert _close(value, here.metrics[name]), (name, value, here.metrics[name])
+        assert _is_near(value, here.metrics[name]), (name, value, here.metrics[name])
     assert set(here.metrics) - set(there.metrics) <= {"epochs", "unchanged_columns"}
 
 
