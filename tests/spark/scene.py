@@ -98,7 +98,7 @@ class Stage:
             "dead_letters": {"path": f"{out}.dead.jsonl"},
         }
         path = self.folder / f"{out}.toml"
-        path.write_text("\n".join(_toml(sections)))
+        path.write_text("\n".join(toml(sections)))
         load_policy(path)
         return path
 
@@ -115,12 +115,12 @@ class Stage:
         return read_sealed_trace(self.folder / f"{out}.trace.parquet", as_secret(KEY))
 
 
-def _toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[str]:
+def toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[str]:
     lines = [f"[{'.'.join(path)}]"] if path else []
     lines += [
         f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items() if not isinstance(value, Mapping)
     ]
     for key, value in table.items():
         if isinstance(value, Mapping):
-            lines += _toml(value, (*path, json.dumps(key)))
+            lines += toml(value, (*path, json.dumps(key)))
     return lines

@@ -2,5 +2,6 @@
 
 from shoal.spark.dataframe import anonymize
 from shoal.spark.evidence import audit
+from shoal.spark.sets.run import SparkSets, anonymize_sets
 
-__all__ = ["anonymize", "audit"]
+__all__ = ["SparkSets", "anonymize", "anonymize_sets", "audit"]

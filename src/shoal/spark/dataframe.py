@@ -11,6 +11,7 @@ from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
 from shoal.spark.session import limit_batches, readable_errors
+from shoal.spark.sets.run import anonymize_sets, is_of_sets
 from shoal.spark.streams.dataframes import BatchFolders, check_stream, stream_writer
 from shoal.spark.streams.micro_batches import MicroBatches
 
@@ -31,8 +32,9 @@ def anonymize(
 ) -> Any:
     """Anonymize all rows of a DataFrame; return the rows that may be published, in release order.
 
-    The guarantee of the method holds for the whole DataFrame. z-anonymity publishes the same rows as on one machine;
-    methods on rows divide similar rows into shards, each decided by the method itself.
+    The guarantee of the method holds for the whole DataFrame. z-anonymity and methods on sets publish the same rows as
+    on one machine; methods on rows divide similar rows into shards, each decided by the method itself. Sets are a
+    column of lists, or one of people and one of items; :func:`shoal.spark.anonymize_sets` returns their certificate.
 
     Of a streaming DataFrame, return a writer: ``.start()`` starts the query, ``.trigger(…)`` says how often rows are
     taken. Each micro-batch is published once, through crashes of executors and of the driver, as Parquet files in
@@ -56,6 +58,8 @@ def anonymize(
     trace, dead_letters
         For a stream: folders for the sealed trace and for the reasons of refused records, a file for each micro-batch.
     """
+    if is_of_sets(policy_or_method):
+        return anonymize_sets(frame, policy_or_method).rows
     method = _method(policy_or_method)
     recipe = Recipe.of(method)
     check_settings(recipe)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shoal.errors import PolicyError
 from shoal.spark.decisions import Decided
+from shoal.spark.flexible.decide import decide_flexible
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.tuples.decide import decide_tuples
@@ -20,7 +21,7 @@ SHARDS: Final = 16
 def decide(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decided:
     """Decide all rows of a finite stream."""
     check_settings(recipe)
-    decide_family: Any = {"tuples": decide_tuples, "z": decide_z}[recipe.family]
+    decide_family: Any = {"flexible": decide_flexible, "tuples": decide_tuples, "z": decide_z}[recipe.family]
     decided: Decided = decide_family(rows, recipe, shards=shards)
     return decided
 
@@ -42,5 +43,5 @@ def check_settings(recipe: Recipe) -> None:
                     f"[anonymize] {option}: decides about all people of an epoch together, which is not divided among "
                     "executors; leave it out, or run on one machine"
                 )
-    else:
+    elif recipe.family != "flexible":
         raise PolicyError(f"[anonymize] method: {recipe.method} does not run on Spark; run it on one machine")

@@ -102,6 +102,8 @@ class Decisions:
     """Measurements of the whole stream, given the notes of the shards and the counts."""
     stored: tuple[DataFrame, ...] = ()
     """What executors store until everything is published."""
+    calibration: Any = None
+    """Of the flexible method: what was fixed after the first window."""
 
     @property
     def decided(self) -> DataFrame:

@@ -37,6 +37,7 @@ from shoal.spark.files import FileRows, PartWriter, output_folder, read_files
 from shoal.spark.letters import dead_letters
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.session import find_spark, readable_errors, start_session
+from shoal.spark.sets.run import run_sets
 from shoal.spark.shared_paths import require_shared
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class SparkRun:
 
     def execute(self) -> RunSummary:
         """Run to the end."""
+        if not self.policy.anonymize.IS_STREAM:
+            check_supported(self.policy)
+            return run_sets(self.policy, self.observer, master=self._master, settings=self._settings)
         find_spark()
         secret = shared_secret()
         check_supported(self.policy)
@@ -97,6 +101,8 @@ class SparkRun:
         read = read_files(session, self.policy, files, method.columns, head_columns(recipe, method.columns))
         method.bind(read.rows.types)
         decided = decide(read.rows, recipe, shards=self._shards)
+        if getattr(decided, "calibration", None) is not None:
+            method.set_calibration(decided.calibration)  # type: ignore[attr-defined]
         shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
         trace = None if self.policy.trace is None else WriteTrace(self.policy.trace.path.path.absolute(), recipe)
         outcome = self._publish(decided, folder, trace, shows_root=shows_root)
@@ -155,6 +161,7 @@ class SparkRun:
             live_pairs=outcome.live_pairs, state_bytes=outcome.state_bytes,
             suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
         )  # fmt: skip
+        found.pending = int(outcome.metrics.get("pending", 0)) if method.guarantee.keeps_pending else 0
         found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
         if found.outcome:
             found.warnings.append(found.outcome)

@@ -19,7 +19,7 @@ from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed
 from shoal.errors import InputError, PolicyError
 from shoal.methods.arrow_input import with_gaps
-from shoal.pipeline.sets.run import set_reader
+from shoal.pipeline.sets.people import set_reader
 from shoal.pipeline.wiring import make_decoder, make_files
 from shoal.policy import parse_policy
 from tests.auditor.csv_cases import CSV_CASES, Case

@@ -28,7 +28,7 @@ from shoal.kernels.sets.support import MOST, join_lists, set_bits, support_of
 from shoal.methods.sets import counting as km_counting
 from shoal.methods.sets import data as km_data
 from shoal.methods.sets.chain import as_chain
-from shoal.methods.sets.counting import Counting
+from shoal.methods.sets.counting import Counting, Effort
 from shoal.methods.sets.data import BlockIndex, SetData, inverted
 from shoal.methods.sets.sampling import make_draws, make_scratch, random_key
 from tests.reference import km as naive
@@ -517,7 +517,7 @@ def plain_counting(records):
 @contextmanager
 def counted(by_bitmaps: bool):
     """Count by bitmaps, or by walking, whatever would be cheaper."""
-    with patch.object(Counting, "_bitmap_steps", lambda _self, _size: 0 if by_bitmaps else 1 << 62):
+    with patch.object(Effort, "by_bitmaps", lambda _self, _size: 0 if by_bitmaps else 1 << 62):
         yield
 
 
@@ -544,7 +544,7 @@ def test_all_violations_of_all_sizes(by_bitmaps, records, k):
         assert sorted(map(sorted, as_sets(found.sets))) == sorted(map(sorted, wanted))
         assert found.total == len(wanted)
         assert found.distinct == len(naive.itemsets(records, size))
-        assert counting._walk_steps(size) == sum(len(naive.itemsets([record], size)) for record in records)
+        assert counting._effort.by_walk(size) == sum(len(naive.itemsets([record], size)) for record in records)
 
 
 @tries(40)
@@ -684,11 +684,11 @@ def test_bitmaps_of_more_words_than_are_kept(head, monkeypatch):
 
 def test_the_cheaper_way_is_taken(monkeypatch):
     dense = plain_counting([set(range(12))] * 300)
-    assert dense.steps(4) == dense._walk_steps(4), "too little to compile another kernel for"
+    assert dense.steps(4) == dense._effort.by_walk(4), "too little to compile another kernel for"
     monkeypatch.setattr(km_counting, "_MANY_STEPS", 0)
-    assert dense.steps(4) == dense._bitmap_steps(4) < dense._walk_steps(4)
+    assert dense.steps(4) == dense._effort.by_bitmaps(4) < dense._effort.by_walk(4)
     sparse = plain_counting([{one, one + 1, one + 2} for one in range(30)])
-    assert sparse.steps(3) == sparse._walk_steps(3) < sparse._bitmap_steps(3)
+    assert sparse.steps(3) == sparse._effort.by_walk(3) < sparse._effort.by_bitmaps(3)
 
 
 def test_counting_on_joined_blocks():

@@ -203,7 +203,7 @@ class Decider:
         pending = self._pending.all
         if self.grouping is None:
             # The pending rows are all rows so far.
-            self._set_calibration(calibrate(self._settings, pending.codes, pending.people()))
+            self.set_calibration(calibrate(self._settings, pending.codes, pending.people()))
         assert self.grouping is not None
         grouped = self.grouping.form(pending.codes, pending.people())
         if len(grouped.positions):
@@ -237,7 +237,8 @@ class Decider:
         """Drop the carried columns of rows that are no longer pending, when they are many."""
         self._carried.keep_only(self._pending.all.rows)
 
-    def _set_calibration(self, calibration: Calibration) -> None:
+    def set_calibration(self, calibration: Calibration) -> None:
+        """Form groups by this calibration, and never by another."""
         given = (self._settings, calibration, self._types, self._group_key)
         density = density_tables(self._settings, calibration.density)
         self.grouping = Grouping(*given, density=density, unknown=self._reader.unknown_codes)
@@ -263,7 +264,7 @@ class Decider:
         self.lost = np.array(header["lost"], dtype=np.int64)
         self._pending.load(_part(arrays, _PENDING))
         if header["calibration"]:
-            self._set_calibration(Calibration.of(header["calibration"]))
+            self.set_calibration(Calibration.of(header["calibration"]))
             assert self.grouping is not None
             self.grouping.load(_part(arrays, _GROUPS))
         carried = pa.ipc.read_record_batch(pa.py_buffer(arrays["carried"]), self._carried.schema)

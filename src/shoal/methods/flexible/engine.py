@@ -41,6 +41,10 @@ class FlexibleEngine:
         """Which columns are sparse and how many people a label needs; None until that is known."""
         return self._decider.calibration
 
+    def set_calibration(self, calibration: Calibration) -> None:
+        """Use a calibration that was made elsewhere, before any record and after the types are known."""
+        self._decider.set_calibration(calibration)
+
     @property
     def guarantee(self) -> Guarantee:
         """The promise in words and numbers; it gets more precise after the calibration."""

@@ -147,3 +147,7 @@ class FlexibleK(StreamMethod):
     def frozen(self) -> Calibration | None:
         """Sparse columns, people per label, and measured density; None until the first window is full."""
         return self._engine.calibration
+
+    def set_calibration(self, calibration: Calibration) -> None:
+        """Use a calibration that was made elsewhere, instead of measuring the first window; before any record."""
+        self._engine.set_calibration(calibration)

@@ -143,6 +143,11 @@ class Grouping:
                 found[line] = self._reorder[a][found[line]]
         return found
 
+    def normal_paths(self, codes: Ints) -> list[tuple[Ints, Ints]]:
+        """For each normal attribute the codes of rows, along which neighbours are near, and their labels by depth."""
+        lines = self._normal_codes(self._leaf_codes(codes))
+        return [(line, axis.paths(line)) for line, axis in zip(lines, self._axes, strict=True)]
+
     # ---- a round
 
     def form(self, codes: Ints, persons: Ints) -> Grouped:

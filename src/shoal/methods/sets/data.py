@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from math import comb
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,23 @@ BITS_ROOM: Final = 1 << 30
 """Bytes of memory for bits."""
 
 
+class KnownSets(Protocol):
+    """What is known about everybody's sets without looking at any."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def longest(self) -> int:
+        """Number of items in the largest set."""
+
+    @property
+    def fingerprint(self) -> bytes:
+        """A digest of the data and the names."""
+
+    def sizes(self, size: int, *, by_person: bool) -> Sizes | None:
+        """The probability of each set size when itemsets of a size are drawn; None when every set is smaller."""
+
+
 class SetData:
     """Sets of items by number, sorted by size and content: the order of the input does not matter.
 
@@ -46,7 +63,7 @@ class SetData:
 
     def __init__(self, starts: Ints, items: Codes, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        starts, items = _sorted_sets(starts, items, len(self.names))
+        starts, items = sorted_sets(starts, items, len(self.names))
         first, second = np.empty(len(starts) - 1, np.uint64), np.empty(len(starts) - 1, np.uint64)
         fingerprint_rows(starts, items, first, second)
         self.order = np.lexsort((second, first, np.diff(starts))).astype(np.int64)
@@ -74,29 +91,11 @@ class SetData:
     @cached_property
     def fingerprint(self) -> bytes:
         """A digest of the data and the names."""
-        digest = hashlib.sha256()
-        for part in (*self.words, self.set_sizes):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        for name in self.names:
-            digest.update(name.encode() + b"\x00")
-        return digest.digest()
+        return fingerprint_of(self.words, self.set_sizes, self.names)
 
     def sizes(self, size: int, *, by_person: bool) -> Sizes | None:
         """The probability of each set size when itemsets of a size are drawn; None when every set is smaller."""
-        lengths, first, count = np.unique(self.set_sizes, return_index=True, return_counts=True)
-        fits = lengths >= size
-        if not fits.any():
-            return None
-        lengths, first, count = lengths[fits], first[fits], count[fits]
-        weights = [
-            int(people) * (1 if by_person else comb(int(length), size))
-            for length, people in zip(lengths, count, strict=True)
-        ]
-        total, so_far, upto = sum(weights), 0, []
-        for weight in weights:
-            so_far += weight
-            upto.append(min(so_far * _WHOLE // total, _WHOLE - 1))
-        return Sizes(np.array(upto, np.uint64), first.astype(np.int64), count.astype(np.int64))
+        return sizes_of(np.bincount(self.set_sizes), size, by_person=by_person)
 
     def itemsets(self, size: int) -> int:
         """Number of itemsets of a size that people have, counted once per person."""
@@ -239,7 +238,36 @@ def subsets(people_by_size: npt.NDArray[np.intp], size: int) -> int:
     return sum(int(people) * comb(length, size) for length, people in enumerate(people_by_size.tolist()) if people)
 
 
-def _sorted_sets(starts: Ints, items: Codes, kinds: int) -> tuple[Ints, Codes]:
+def sizes_of(people_by_size: npt.NDArray[np.intp], size: int, *, by_person: bool) -> Sizes | None:
+    """The probability of each set size when itemsets of a size are drawn; None when every set is smaller."""
+    lengths = np.flatnonzero(people_by_size)
+    first, count = offsets(people_by_size)[lengths], people_by_size[lengths]
+    fits = lengths >= size
+    if not fits.any():
+        return None
+    lengths, first, count = lengths[fits], first[fits], count[fits]
+    weights = [
+        int(people) * (1 if by_person else comb(int(length), size))
+        for length, people in zip(lengths, count, strict=True)
+    ]
+    total, so_far, upto = sum(weights), 0, []
+    for weight in weights:
+        so_far += weight
+        upto.append(min(so_far * _WHOLE // total, _WHOLE - 1))
+    return Sizes(np.array(upto, np.uint64), first.astype(np.int64), count.astype(np.int64))
+
+
+def fingerprint_of(words: Sequence[npt.NDArray[np.uint64]], set_sizes: Ints, names: Sequence[str]) -> bytes:
+    """A digest of the sets, given the two hashes of each and its size, in order, and of the names."""
+    digest = hashlib.sha256()
+    for part in (*words, set_sizes):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    for name in names:
+        digest.update(name.encode() + b"\x00")
+    return digest.digest()
+
+
+def sorted_sets(starts: Ints, items: Codes, kinds: int) -> tuple[Ints, Codes]:
     """Sort every set and drop repeated items; inverting twice sorts in linear time."""
     owner_starts, owners = inverted(starts, items, kinds)
     new_starts = np.empty_like(owner_starts)

@@ -11,7 +11,7 @@ from shoal.hierarchies.hierarchy import Hierarchy
 from shoal.hierarchies.neighbourhood import Neighbourhood
 from shoal.methods.base import BatchMethod
 from shoal.methods.policy_content import policy_of_sets
-from shoal.methods.sets.certificate import Certifier
+from shoal.methods.sets.certificate import Certificate, Certifier
 from shoal.methods.sets.graph_partition import GraphPartition
 from shoal.methods.sets.partition import ErrorChoice, Partition
 from shoal.methods.sets.records import read_records
@@ -120,12 +120,14 @@ class KmAnonymity(BatchMethod):
             Called with the current activity, the size, and the number of blocks left.
         """
         read = read_records(records)
-        partition = make_partition(self._generalize, self._error, items=sorted(read.labels))
+        partition = self.partition_of(sorted(read.labels))
         data = number_records(read, self.settings, partition.names)
         partition.start(data.weights)
-        best, counted = _best_trial(Search(data, partition, self.settings, progress), self.settings.trials)
-        certificate = Certifier(best, self.settings, counted=counted, may_join=True).certify()
-        return KmResult(self.settings, data, best.partition, certificate)
+        return KmResult(self.settings, data, *decide_blocks(Search(data, partition, self.settings, progress)))
+
+    def partition_of(self, items: Sequence[str]) -> Partition:
+        """A partition with every item in a block of its own; `items` are those that occur, sorted."""
+        return make_partition(self._generalize, self._error, items=items)
 
 
 class KmApriori(BatchMethod):
@@ -177,6 +179,10 @@ class KmApriori(BatchMethod):
         """Generalize the sets of everybody at once; the parameters are those of :meth:`shoal.KmAnonymity.anonymize`."""
         return self._counting.anonymize(records, progress=progress)
 
+    def partition_of(self, items: Sequence[str]) -> Partition:
+        """A partition with every item in a block of its own; `items` are those that occur, sorted."""
+        return self._counting.partition_of(items)
+
 
 def make_partition(
     generalize: Generalize | object, error: ErrorChoice = None, *, items: Iterable[str] | None = None
@@ -202,6 +208,13 @@ def make_partition(
     raise PolicyError(
         "generalize: give a shoal.Hierarchy, shoal.Places, a table from an item to its neighbours, or pairs of items"
     )
+
+
+def decide_blocks(start: Search) -> tuple[Partition, Certificate]:
+    """Merge blocks until the guarantee holds, and certify it."""
+    settings = start.settings
+    best, counted = _best_trial(start, settings.trials)
+    return best.partition, Certifier(best, settings, counted=counted, may_join=True).certify()
 
 
 Trial = tuple[Search, frozenset[int]]

@@ -114,8 +114,7 @@ class KmResult:
         starts, blocks = self._data.generalized(ranks[positions])
         first, second = np.empty(len(self), np.uint64), np.empty(len(self), np.uint64)
         fingerprint_rows(starts, blocks, first, second)
-        random = np.random.Generator(np.random.PCG64(random_key(seed, b"", "shuffle").tolist()))
-        order = np.lexsort((second, first, np.diff(starts)))[random.permutation(len(self))]
+        order = np.lexsort((second, first, np.diff(starts)))[published_order(seed, len(self))]
         starts, blocks = gathered(starts, blocks, order.astype(np.int64))
         values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(sorted(labels.values()), pa.string()))
         return pa.table({column: pa.LargeListArray.from_arrays(pa.array(starts), values.cast(pa.large_string()))})
@@ -171,6 +170,12 @@ def number_records(
     """Records by the numbers of names; raises InputError when there are fewer than k."""
     check_enough(len(read), settings)
     return SetData(read.starts, read.numbered(names, known=known), names)
+
+
+def published_order(seed: int, count: int) -> npt.NDArray[np.int64]:
+    """The order in which sets are published that are sorted by content."""
+    random = np.random.Generator(np.random.PCG64(random_key(seed, b"", "shuffle").tolist()))
+    return random.permutation(count)
 
 
 def check_enough(records: int, settings: KmSettings) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.kernels.sets.sampling import Draws, Scratch
-from shoal.methods.sets.data import SetData
+from shoal.methods.sets.data import KnownSets
 from shoal.methods.sets.settings import MOST_ITEMS
 
 
@@ -29,7 +29,7 @@ def make_scratch() -> Scratch:
 
 
 def make_draws(
-    data: SetData, size: int, k: int, key: npt.NDArray[np.uint64], *, by_person: bool = False
+    data: KnownSets, size: int, k: int, key: npt.NDArray[np.uint64], *, by_person: bool = False
 ) -> Draws | None:
     """Independent draws of itemsets of a size; None when every set is smaller."""
     sizes = data.sizes(size, by_person=by_person)

@@ -11,9 +11,9 @@ import pyarrow as pa
 from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline.doctor.remarks import Level, Remark, files_remark, row_remark
+from shoal.pipeline.sets.people import set_reader
 from shoal.pipeline.sets.reading import PeopleSets, SetReader
 from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, check_separator
-from shoal.pipeline.sets.run import set_reader
 from shoal.pipeline.warmup import UNIQUENESS, must_compile
 from shoal.pipeline.wiring import make_files
 from shoal.policy import Policy

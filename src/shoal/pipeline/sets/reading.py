@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -117,9 +117,11 @@ class SetReader:
         self._owners: list[Ints] = []
         self._people_rows = 0
 
-    def files(self, files: list[InputFile]) -> Iterator[Iterator[int]]:
-        """For every file what reads it, a batch a step, giving the rows read so far."""
-        types: dict[str, pa.DataType] | None = None
+    def files(self, files: Sequence[InputFile], types: dict[str, pa.DataType] | None = None) -> Iterator[Iterator[int]]:
+        """For every file what reads it, a batch a step, giving the rows read so far.
+
+        `types` are the types of columns, by default as the first file has them.
+        """
         for file in files:
             with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
                 self._check_types(decoder.schema, file.name)
@@ -134,6 +136,14 @@ class SetReader:
             self._take(decoded, file.name, first)
             first += decoded.rows
             yield self.rows
+
+    @property
+    def people(self) -> Any:
+        """Everybody's identifier, in order of first appearance; None if every row is a person's set."""
+        if self.person is None:
+            return None
+        self._people.numbers()
+        return self._people.names
 
     def result(self) -> PeopleSets:
         """Everybody's set."""

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
-import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -16,23 +15,12 @@ from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import BatchMethod
 from shoal.methods.registry import METHODS
-from shoal.methods.sets.records import ReadRecords
 from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.sets.rare_items import drop_rare_items, drop_statement, only_published
-from shoal.pipeline.sets.reading import PeopleSets, SetReader
-from shoal.pipeline.sets.release import (
-    DEFAULT_SEPARATOR,
-    TRACE,
-    bound_to,
-    check_separator,
-    generalized,
-    release_batches,
-    release_order,
-    release_schema,
-    trace_table,
-)
+from shoal.pipeline.sets.people import LocalPeople, People, SetFacts, Shown
+from shoal.pipeline.sets.rare_items import drop_statement, only_published
+from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, TRACE, check_separator, release_schema
 from shoal.pipeline.warmup import WorkClock, must_compile, timed_compiling
 from shoal.pipeline.wiring import make_file_sink, make_files, make_trace_file
 from shoal.policy import Policy
@@ -66,30 +54,13 @@ def free_root(names: Collection[str]) -> str:
     return root
 
 
-def known_items(policy: Policy, method: SetSection) -> frozenset[str] | None:
-    """The items that the generalization lists; None if it accepts any."""
-    tree, neighbours = policy.hierarchies.get(method.item), method.generalize.neighbours
-    if neighbours is not None:
-        return frozenset(neighbours.names)
-    if tree is None or tree.is_open:
-        return None
-    inner = set(tree.parents.tolist())
-    return frozenset(label for node, label in enumerate(tree.labels) if node not in inner)
-
-
-def set_reader(policy: Policy, letter: Any) -> SetReader:
-    """The reader for the sets of a policy."""
-    method = policy.anonymize
-    assert isinstance(method, SetSection)
-    return SetReader(policy, known=known_items(policy, method), where=method.generalize.way, letter=letter)
-
-
 class SetRun:
     """One run from start to end; a run that fails or is killed has published nothing, and starts over."""
 
-    def __init__(self, policy: Policy, observer: Observer) -> None:
+    def __init__(self, policy: Policy, observer: Observer, people: People | None = None) -> None:
         assert isinstance(policy.anonymize, SetSection)
         self.policy, self.method, self.observer = policy, policy.anonymize, observer
+        self.people = people or LocalPeople(policy)
         joined = policy.file_sink.kind == "csv"
         self.separator = (policy.file_sink.separator or DEFAULT_SEPARATOR) if joined else None
         self.schema = release_schema(self.method.column, joined=joined)
@@ -110,9 +81,8 @@ class SetRun:
             if warning:
                 self.summary.warnings.append(warning)
                 self.observer.warn(warning)
-            sets = self._drop_rare(self._read())
-            result = self._decide(sets)
-            self._publish(sets, result)
+            facts = self._drop_rare(self._read())
+            self._publish(facts, self._decide(facts))
             stack.pop_all()  # everything is finished: nothing to undo
         self._note_time()
         return self.summary
@@ -137,38 +107,33 @@ class SetRun:
 
     # ---- reading
 
-    def _read(self) -> PeopleSets:
-        reader = set_reader(self.policy, self.letters.write)
-        for batches in reader.files(self.files):
-            for _ in batches:
-                self._note_reading(reader)
-        self._note_reading(reader)
+    def _read(self) -> SetFacts:
+        facts = self.people.read(self.files, self.letters.write, self._note_reading)
+        self._note_reading(facts)
         self.letters.commit()
-        sets = reader.result()
         summary = self.summary
-        summary.files, summary.records, summary.empty_records = len(self.files), sets.people, sets.people - len(sets)
-        summary.items = len(sets.records.labels)
-        if not len(sets):
-            why = ", ".join(f"{count:,} {reason}" for reason, count in reader.refused.items())
+        summary.files, summary.records = len(self.files), facts.people
+        summary.empty_records, summary.items = facts.people - facts.records, len(facts.labels)
+        if not facts.records:
+            why = ", ".join(f"{count:,} {reason}" for reason, count in facts.refused.items())
             raise InputError(
-                f"none of {reader.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor shows more"
+                f"none of {facts.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor shows more"
             )
         self._warn_of_refused()
-        words = reader.near.words(of="unknown items") if reader.near is not None else None
-        if words is not None:
-            summary.warnings.append(words)
-            self.observer.warn(words)
-        return sets
+        if facts.near is not None:
+            summary.warnings.append(facts.near)
+            self.observer.warn(facts.near)
+        return facts
 
-    def _drop_rare(self, sets: PeopleSets) -> PeopleSets:
+    def _drop_rare(self, facts: SetFacts) -> SetFacts:
         least, summary = self.method.drop_rare, self.summary
         if least is None:
-            return sets
-        sets, dropped = drop_rare_items(sets, least)
+            return facts
+        facts, dropped = self.people.drop_rare(least)
         summary.empty_records += dropped.people
         summary.items_dropped, summary.entries_dropped = dropped.items, dropped.entries
         summary.entries_dropped_share = dropped.share
-        return sets
+        return facts
 
     def _warn_of_refused(self) -> None:
         summary = self.summary
@@ -181,12 +146,12 @@ class SetRun:
             summary.warnings.append(warning)
             self.observer.warn(warning)
 
-    def _note_reading(self, reader: SetReader) -> None:
+    def _note_reading(self, facts: SetFacts) -> None:
         summary = self.summary
-        summary.rows_in = reader.rows
-        summary.dead, summary.dead_by_reason = reader.refused.total(), dict(reader.refused)
+        summary.rows_in = facts.rows
+        summary.dead, summary.dead_by_reason = facts.refused.total(), dict(facts.refused)
         self._note_time()
-        summary.rows_per_second = reader.rows / summary.seconds if summary.seconds else 0.0
+        summary.rows_per_second = facts.rows / summary.seconds if summary.seconds else 0.0
         self.observer.progress(summary)
 
     def _note_time(self) -> None:
@@ -195,19 +160,19 @@ class SetRun:
 
     # ---- deciding
 
-    def _decide(self, sets: PeopleSets) -> Any:
-        parameters, items = self.policy.parameters(), sets.records.labels
+    def _decide(self, facts: SetFacts) -> Any:
+        parameters, items = self.policy.parameters(), facts.labels
         if "generalize" not in parameters:
             assert self.method.generalize.balanced is not None
             parameters["generalize"] = Hierarchy.balanced(items, self.method.generalize.balanced, free_root(items))
         self._check_labels(items)
         self._check_labels(getattr(parameters["generalize"], "labels", ()))
         # Single items are counted without the kernels that take long to compile.
-        if min(self.method.m, sets.longest) > 1 and must_compile(self.method.METHOD):
+        if min(self.method.m, facts.longest) > 1 and must_compile(self.method.METHOD):
             self.observer.compiling()
         method: BatchMethod = METHODS[self.method.METHOD].load()(**parameters)
         self.settings = method.settings
-        return method.anonymize(sets.records, progress=self.observer.deciding)
+        return self.people.decide(method, self.observer.deciding)
 
     def _check_labels(self, labels: Any) -> None:
         if self.separator is not None:
@@ -215,35 +180,34 @@ class SetRun:
 
     # ---- publishing
 
-    def _publish(self, sets: PeopleSets, result: Any) -> None:
+    def _publish(self, facts: SetFacts, result: Any) -> None:
         certificate, blocks = result.certificate, result.blocks  # raises where nothing is certified
         if self.method.drop_rare is not None:
-            blocks = only_published(blocks, sets.records.labels)
+            blocks = only_published(blocks, facts.labels)
         self._check_labels(blocks)
-        shown = generalized(sets.records, blocks)
-        order = release_order(shown, self.method.seed)
-        for batch in release_batches(shown, order, self.schema, self.separator):
+        shown = self.people.show(blocks, self.method.seed)
+        for batch in shown.batches(self.schema, self.separator):
             self.rows.write(batch)
         self._note_result(shown, result, blocks)
         next_to_it = {
             CERTIFICATE: self._certificate(certificate, shown),
             BLOCKS: {name: list(blocks[name]) for name in shown.labels},
         }
-        self._finish(trace_table(sets, order), next_to_it)
+        self._finish(shown.trace(), next_to_it)
 
-    def _note_result(self, shown: ReadRecords, result: Any, blocks: Mapping[str, Collection[str]]) -> None:
+    def _note_result(self, shown: Shown, result: Any, blocks: Mapping[str, Collection[str]]) -> None:
         summary = self.summary
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
         summary.items_generalized = sum(len(own) for own in blocks.values() if len(own) > 1)
-        summary.blocks_after, summary.blocks_used = len(blocks), len(np.unique(shown.codes))
+        summary.blocks_after, summary.blocks_used = len(blocks), shown.used
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
         summary.statement = result.certificate.statement + drop_statement(self.method.drop_rare)
         summary.guarantee = summary.statement.replace("\n", " ")
 
-    def _certificate(self, certificate: Any, shown: ReadRecords) -> dict[str, Any]:
+    def _certificate(self, certificate: Any, shown: Shown) -> dict[str, Any]:
         """What may be published with the release: not the fingerprint of the data, which would confirm a guess."""
         content = {name: value for name, value in certificate.to_dict().items() if name != "fingerprint"}
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
@@ -257,7 +221,7 @@ class SetRun:
         if self.method.drop_rare is not None:
             content |= {"drop_rare": self.method.drop_rare, "items_dropped": summary.items_dropped,
                         "entries_dropped_share": published_error(summary.entries_dropped_share)}  # fmt: skip
-        return {**content, "binding": bound_to(shown, content)}
+        return {**content, "binding": shown.bound_to(content)}
 
     def _finish(self, trace: pa.RecordBatch, next_to_it: Mapping[str, Any]) -> None:
         """Rename everything, the release last: it never exists next to the certificate of another one."""

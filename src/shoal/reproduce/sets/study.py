@@ -208,7 +208,7 @@ class _KmStudy:
 
 def _weighted_area(search: Search, places: Places) -> float:
     """Return the average area of a block, weighted by the people in it."""
-    partition, people = search.partition, search.index.arrays.lengths
+    partition, people = search.partition, search.supports.people()
     number = {name: place for place, name in enumerate(places.names)}
     order = np.array([number[name] for name in partition.names])
     areas = np.zeros(len(people))
