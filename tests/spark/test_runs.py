@@ -87,7 +87,7 @@ def test_shuffled_rows_are_taken_in_the_order_that_is_named(session: Any) -> Non
 def test_the_script_of_the_page_runs(session: Any, stage: Stage) -> None:
     stage.write(people(600), files=2, kind="parquet")
     schema = Schema(person="id", quasi=[Numeric("age", low=17, high=90), Numeric("income", low=0, high=1000)])
-    script, _ = (block for block in blocks("python") if block.page == "docs/howto/spark.md")
+    script = next(block for block in blocks("python") if block.page == "docs/howto/spark.md")
     text = script.text.replace("people/", str(stage.folder / "in")).replace("published/", str(stage.folder / "out"))
     exec(compile(text, script.page, "exec"), {"spark": session, "schema": schema})
     classes = Counter(map(repr, stage.rows("out").to_pylist()))

@@ -17,6 +17,7 @@ from shoal.spark.files import output_folder
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.run import check_supported
 from shoal.spark.session import find_spark, readable_errors, start_session
+from shoal.spark.sets.run import check_sampler, set_recipe
 from shoal.spark.shared_paths import look_at_executors
 from shoal.spark.streams.run import check_stream_policy
 
@@ -29,6 +30,7 @@ def spark_remarks(
         find_spark()
         secret = shared_secret()
         yield Remark("good", "spark key", "the driver has a key; executors must have the same")
+        has_sets = not policy.anonymize.IS_STREAM
         recipe, folder = _checked(policy, secret)
         session = start_session(master, settings)
         with readable_errors():
@@ -38,18 +40,23 @@ def spark_remarks(
     except ShoalError as error:
         yield Remark("wrong", "spark", str(error))
         return
-    for problem in found.problems:
+    problems = [problem for problem in found.problems if not (has_sets and "not shared" in problem)]
+    for problem in problems:
         yield Remark("wrong", "executors", problem)
-    if not found.problems:
+    if not problems:
         tasks = f"{found.tasks} task{'s' * (found.tasks != 1)} at a time"
         hosts = f"{found.hosts} machine{'s' * (found.hosts != 1)}"
-        yield Remark("good", "executors", f"{tasks} on {hosts}: all have the key and see {folder}")
+        seen = "" if has_sets else f" and see {folder}"
+        yield Remark("good", "executors", f"{tasks} on {hosts}: all have the key{seen}")
 
 
 def _checked(policy: Policy, secret: Secret) -> tuple[Recipe, Path]:
     """Refuse what does not run on Spark; the method, and a folder that executors must see."""
     is_stream = policy.checkpoint is not None or isinstance(policy.source, MessageSource)
     (check_stream_policy if is_stream else check_supported)(policy)
+    if not policy.anonymize.IS_STREAM:  # the driver writes the release: only the input must be shared
+        check_sampler(policy.anonymize)
+        return set_recipe(policy.anonymize.METHOD), policy.file_sink.path.path.absolute()
     recipe = Recipe.of(make_anonymizer(policy, secret))
     check_settings(recipe)
     if policy.checkpoint is not None and isinstance(policy.sink, MessageSink):

@@ -17,12 +17,18 @@ from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
+from tests.docs.pages import blocks
 from tests.spark.scene import Stage, toml
 from tests.spark.sets.test_parts import ITEMS, records
 
-TREE = {"any": {f"group {first}": ITEMS[first : first + 6] for first in range(0, 60, 6)}}
-COUNTED = {"method": "k^m-apriori", "k": 4, "m": 2, "item": "item"}
-SAMPLED = {"method": "k^m", "k": 5, "m": 3, "sigma": 0.9, "trials": 2, "seed": 11, "counted": 1, "item": "item"}
+TREE = {
+    "any": {
+        f"group {first}": {f"group {low}.": ITEMS[low : low + 3] for low in range(first, first + 15, 3)}
+        for first in range(0, 60, 15)
+    }
+}
+COUNTED = {"method": "k^m-apriori", "k": 3, "m": 2, "item": "item"}
+SAMPLED = {"method": "k^m", "k": 3, "m": 3, "sigma": 0.9, "trials": 2, "seed": 11, "counted": 1, "item": "item"}
 NESTED = {"hierarchy": {"kind": "nested", "tree": TREE}}
 
 
@@ -82,8 +88,9 @@ def require_same(stage: Stage, here: Any, there: Any) -> None:
     assert there.warnings == here.warnings
 
 
-@pytest.mark.parametrize("anonymize", [COUNTED, SAMPLED], ids=["counted", "sampled"])
-@pytest.mark.parametrize("files", [1, 3, 16])
+@pytest.mark.parametrize(
+    ("anonymize", "files"), [(COUNTED, 1), (SAMPLED, 3), (COUNTED, 16)], ids=["counted", "sampled", "many files"]
+)
 def test_rows_of_people(session: Any, stage: Stage, anonymize: dict[str, Any], files: int) -> None:
     stage.write(visits(), files=files)
     here, there = both(stage, anonymize)
@@ -103,19 +110,30 @@ def test_a_row_for_each_person_and_items_without_a_tree(session: Any, stage: Sta
     require_same(stage, here, there)
 
 
-@pytest.mark.parametrize("partitions", [1, 16])
-def test_dataframes(session: Any, partitions: int) -> None:
+def test_dataframes(session: Any) -> None:
     given = records()
-    method = KmAnonymity(5, 2, 0.9, generalize=Hierarchy.from_nested(TREE), trials=2, seed=3)
+    method = KmAnonymity(3, 2, 0.9, generalize=Hierarchy.from_nested(TREE), trials=2, seed=3)
     here = method.anonymize(given)
-    lists = session.createDataFrame(pa.table({"basket": [sorted(items) for items in given]})).repartition(partitions)
+    lists = session.createDataFrame(pa.table({"basket": [sorted(items) for items in given]})).repartition(16)
     found = shoal.spark.anonymize_sets(lists, method)
     assert found.certificate == here.certificate
     assert found.blocks == here.blocks
     assert [row[0] for row in found.rows.collect()] == here.published().column("items").to_pylist()
     pairs = [(f"p{number}", item) for number, items in enumerate(given) for item in items]
-    rows = session.createDataFrame(pairs[::-1], "who string, what string").repartition(partitions)
+    rows = session.createDataFrame(pairs[::-1], "who string, what string").repartition(3)
     assert [row[0] for row in shoal.spark.anonymize(rows, method).collect()] == [row[0] for row in found.rows.collect()]
+
+
+def test_the_script_of_the_page(session: Any, stage: Stage) -> None:
+    stage.write([{"basket": sorted(items)} for items in records()], files=2, kind="parquet")
+    script = next(one for one in blocks("python") if one.page == "docs/howto/spark.md" and "anonymize_sets" in one.text)
+    text = script.text.replace("baskets/", str(stage.folder / "in")).replace(
+        "published sets/", str(stage.folder / "out")
+    )
+    known: dict[str, Any] = {"spark": session, "tree": Hierarchy.from_nested(TREE), "shoal": shoal}
+    exec(compile(text, script.page, "exec"), known)
+    assert len(stage.rows("out")) == len(records())
+    assert known["found"].certificate.statement.startswith("size 1, counted: every itemset")
 
 
 def test_refusals(session: Any, stage: Stage) -> None:

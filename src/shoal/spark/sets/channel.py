@@ -79,25 +79,25 @@ class ServePart:
         attempt = min(map(int, context.allGather(str(context.taskAttemptId()))))  # the same in all tasks of an attempt
         with Client(self.address, authkey=self.recipe.secret().subkey(_PURPOSE, self.nonce)) as driver:
             driver.send_bytes(encoded("here", {"part": number, "attempt": attempt}))
-            with suppress(EOFError, ConnectionError):  # the driver has given up, or starts again
-                serve(driver, make)
+            serve(driver, make)
         yield pa.RecordBatch.from_pylist([{"part": number}], schema=SERVED)
 
 
 def serve(driver: Connection[Any, Any], make: Callable[[Any], SetPart]) -> None:
-    """Answer questions until the end."""
+    """Answer questions until the end, or until the driver is gone."""
     part: SetPart | None = None
-    while True:
-        question, values = decoded(driver.recv_bytes())
-        if question == END:
-            return
-        if question == "begin":
-            part = make(values["numbers"])
-            continue
-        assert part is not None
-        answer = part.answer(question, values)
-        if answer is not None:
-            driver.send_bytes(encoded("answer", answer))
+    with suppress(EOFError, ConnectionError):  # the driver has given up, or starts again
+        while True:
+            question, values = decoded(driver.recv_bytes())
+            if question == END:
+                return
+            if question == "begin":
+                part = make(values["numbers"])
+                continue
+            assert part is not None
+            answer = part.answer(question, values)
+            if answer is not None:
+                driver.send_bytes(encoded("answer", answer))
 
 
 class RemoteParts:
@@ -146,9 +146,9 @@ class PartServers:
     All tasks must run at the same time (a barrier stage of Spark): if one dies, Spark starts all of them again.
     """
 
-    def __init__(self, frame: DataFrame, recipe: Recipe, load: Any) -> None:
+    def __init__(self, frame: DataFrame, count: int, recipe: Recipe, load: Any) -> None:
         self._frame, self._recipe, self._load = frame, recipe, load
-        self._count = frame.rdd.getNumPartitions()
+        self._count = count
         self._arrived: SimpleQueue[tuple[int, int, Any]] = SimpleQueue()
         self._failed: list[BaseException] = []
 

@@ -233,7 +233,7 @@ class SparkPeople:
             fresh.start(self._weights)
             return SetDecision(*decide_blocks(Search(known, fresh, settings, progress, supports=supports)))
 
-        found: SetDecision = PartServers(sets, self.recipe, LoadPart(len(self._names))).use(search)
+        found: SetDecision = PartServers(sets, self.parts, self.recipe, LoadPart(len(self._names))).use(search)
         self._sets.unpersist()
         self._sets = sets
         return found

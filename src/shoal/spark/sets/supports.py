@@ -7,7 +7,6 @@ keeps them: merging blocks never takes people away. So what has passed is not as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -86,19 +85,22 @@ class DividedSupports:
 
     _handles = count(1)
 
-    def __init__(self, parts: Parts, data: DividedSets, handle: int = 0) -> None:
+    def __init__(self, parts: Parts, data: DividedSets, handle: int = 0, gone: list[int] | None = None) -> None:
         self._parts, self._data = parts, data
         self._handle = next(self._handles)
+        self._gone = [] if gone is None else gone
+        """Handles of copies that are not used any more."""
+        while self._gone:
+            parts.tell("drop", handle=self._gone.pop())
         parts.tell("copy", handle=handle, new=self._handle)
         self._proposals: _Proposals | None = None
         self._asked: tuple[Codes, int, npt.NDArray[np.bool_]] | None = None
 
     def __del__(self) -> None:
-        with suppress(Exception):  # the parts may be gone
-            self._parts.tell("drop", handle=self._handle)
+        self._gone.append(self._handle)  # sending now could break into another message
 
     def copy(self) -> DividedSupports:
-        return DividedSupports(self._parts, self._data, self._handle)
+        return DividedSupports(self._parts, self._data, self._handle, self._gone)
 
     def people(self) -> Ints:
         found: Ints = sum(answer["people"] for answer in self._parts.ask("people", handle=self._handle))

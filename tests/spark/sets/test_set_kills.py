@@ -1,0 +1,30 @@
+"""An executor of a cluster is killed while it holds sets; the release is the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from shoal.pipeline import Pipeline
+from shoal.policy import load_policy
+from tests.spark.processes import EXECUTOR, WORKER, start
+from tests.spark.scene import Stage
+from tests.spark.sets.test_set_runs import COUNTED, policy, visits
+from tests.spark.test_kills import no_logs_are_left as no_logs_are_left
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+
+
+def test_a_release_of_sets_survives_the_death_of_an_executor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.write(visits(), files=3)
+    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
+    Pipeline(load_policy(policy(stage, COUNTED, "here"))).run()
+    with start(policy(stage, COUNTED, "there"), stage.key) as run:
+        run.wait_for(WORKER)
+        os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
+        code, errors = run.end()
+    assert code == 0, errors
+    for ending in (".parquet", ".parquet.certificate.json", ".parquet.blocks.json"):
+        assert (stage.folder / f"there{ending}").read_bytes() == (stage.folder / f"here{ending}").read_bytes(), ending
