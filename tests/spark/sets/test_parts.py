@@ -15,7 +15,9 @@ from shoal.methods.sets.data import SetData
 from shoal.methods.sets.km_anonymity import decide_blocks
 from shoal.methods.sets.records import read_records
 from shoal.methods.sets.result import KmResult
+from shoal.methods.sets.sampling import make_draws, random_key
 from shoal.methods.sets.search import Search
+from shoal.methods.sets.supports import LocalSupports
 from shoal.spark.sets import part, supports
 from shoal.spark.sets.part import SetPart, combination_table, combinations_of, summed
 from shoal.spark.sets.supports import DividedCounting, DividedSets, DividedSupports
@@ -111,6 +113,28 @@ def test_counts_of_all_combinations(monkeypatch: pytest.MonkeyPatch, size: int, 
         assert theirs.total == ours.total == sum(people < k for people in naive.values())
         assert theirs.distinct == ours.distinct == len(naive)
         assert theirs.sets.tolist() == ours.sets.tolist()
+
+
+@pytest.mark.parametrize("samples_only", [True, False])
+@pytest.mark.parametrize("by_person", [True, False])
+def test_draws_stop_where_they_stop_on_one_machine(by_person: bool, samples_only: bool) -> None:
+    data = read(records(), sorted(ITEMS))
+    parts, known = divided(data, 3)
+    block_of = np.arange(len(ITEMS), dtype=np.int32)
+    block_of[:24] = block_of[:24] // 6 * 6
+    here, there = LocalSupports.of(data, block_of), DividedSupports(parts, known)
+    for first in range(0, 24, 6):
+        there.join(first, range(first, first + 6))
+    violated = 0
+    for size, k, wanted in ((2, 4, 40), (3, 6, 3), (1, 2, 500)):
+        draws = make_draws(data, size, k, random_key(1, b"", size), by_person=by_person)
+        assert draws is not None
+        draws, first = draws._replace(samples_only=samples_only), 0
+        for _ in range(40):
+            ours, theirs = here.draw(draws, block_of, first, wanted), there.draw(draws, block_of, first, wanted)
+            assert theirs == ours
+            first, violated = ours.end, violated + (ours.violation is not None)
+    assert violated > 20
 
 
 def test_violations_that_are_too_many_are_thinned_out_alike(monkeypatch: pytest.MonkeyPatch) -> None:
