@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from shoal.crypto.keys import Secret, key_warning
 from shoal.errors import PolicyError
 from shoal.methods.base import StreamMethod
+from shoal.methods.registry import METHODS
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
 from shoal.methods.settings import Duration
 from shoal.observe.counts import Commit as Committed
@@ -326,7 +327,12 @@ def make_output(policy: Policy, folder: Any, secret: Secret) -> RunOutput:
 
 
 def check_stream_policy(policy: Policy) -> None:
-    """Refuse what a stream on Spark cannot read or write, with what to do."""
+    """Refuse what a stream on Spark cannot read, decide or write, with what to do."""
+    if METHODS[policy.anonymize.METHOD].family not in ("z", "tuples"):
+        raise PolicyError(
+            f"[anonymize] method: {policy.anonymize.METHOD} does not decide streams on Spark; leave [checkpoint] out and "
+            "read files as a batch, or run it on one machine"
+        )
     for name, section in (("source", policy.source), ("sink", policy.sink)):
         if isinstance(section, MessageSource | MessageSink) and section.kind != "kafka":
             raise PolicyError(f"[{name}] kind: on Spark only files and Kafka; run {section.kind} on one machine")
