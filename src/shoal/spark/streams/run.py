@@ -330,8 +330,8 @@ def check_stream_policy(policy: Policy) -> None:
     """Refuse what a stream on Spark cannot read, decide or write, with what to do."""
     if METHODS[policy.anonymize.METHOD].family not in ("z", "tuples"):
         raise PolicyError(
-            f"[anonymize] method: {policy.anonymize.METHOD} does not decide streams on Spark; leave [checkpoint] out and "
-            "read files as a batch, or run it on one machine"
+            f"[anonymize] method: {policy.anonymize.METHOD} does not decide streams on Spark; leave [checkpoint] out "
+            "and read files as a batch, or run it on one machine"
         )
     for name, section in (("source", policy.source), ("sink", policy.sink)):
         if isinstance(section, MessageSource | MessageSink) and section.kind != "kafka":
