@@ -530,7 +530,7 @@ MUTANTS: Final = (
         "people before the window are counted",
         "inside = events[is_before & (events[:, 1] >= time - self._window)]",
         "inside = events[is_before]",
-        "tests/serve/measured/test_measured.py::test_the_people_behind_values_are_counted_as_by_hand",
+        "tests/serve/measured/test_measured.py::test_a_value_of_too_few_people_within_the_window_is_found",
     ),
     Mutant(
         "serve/trials.py",

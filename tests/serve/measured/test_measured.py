@@ -61,15 +61,17 @@ def test_the_people_behind_values_are_counted_as_by_hand(z_run: Run) -> None:
     assert (found["promised"], found["measured"], found["holds"]) == (3, min(crowds), True)
 
 
-def test_a_value_of_too_few_people_is_found(z_run: Run) -> None:
+def test_a_value_of_too_few_people_within_the_window_is_found(z_run: Run) -> None:
     measurer = Measurer(z_run.policy, z_run.recent)
     assert entries(z_run, measurer)["z"]["holds"] is True
     number = len(z_run.records())
     last = z_run.records()[-1]
     batch = z_run.recent.steps()[0].batch
     assert batch is not None
-    arrive(z_run.recent, [{**last, "user": "u1", "site": "seen once"}], number, batch)
-    forged(z_run.recent, number, {"site": "seen once"})
+    before = {**last, "ts": str(int(last["ts"]) - WINDOW_S - 1), "site": "seen once"}
+    seen = [{**before, "user": "u2"}, {**before, "user": "u3"}, {**last, "user": "u1", "site": "seen once"}]
+    arrive(z_run.recent, seen, number, batch)
+    forged(z_run.recent, number + 2, {"site": "seen once"})
     found = entries(z_run, measurer)["z"]
     assert (found["measured"], found["holds"]) == (1, False)
 
