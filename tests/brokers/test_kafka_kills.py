@@ -38,10 +38,12 @@ def stage(
 
 
 def points(stage: Stage) -> list[tuple[str, int]]:
-    """Each kind of step: in the middle of the run, and near its end."""
+    """Each kind of step, in the middle of the run or at its end in turns; with SHOAL_TESTS=all, both."""
     assert {step.split()[1] for step in stage.steps} == PROTOCOL
-    found = [point for step, count in stage.steps.items() for point in {stage.middle(step), (step, count)}]
-    return sorted(found)[:: 1 if IS_LONG or stage.method == "z" else 3]
+    both = [sorted({stage.middle(step), (step, count)}) for step, count in sorted(stage.steps.items())]
+    if IS_LONG:
+        return [point for points in both for point in points]
+    return [points[at // 2 % 2 - 1] for at, points in enumerate(both)][:: 1 if stage.method == "z" else 2]
 
 
 def test_killed_at_every_kind_of_step(stage: Stage) -> None:

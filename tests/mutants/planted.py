@@ -19,6 +19,28 @@ class Mutant:
 
 
 MUTANTS: Final = (
+    # ---- aborted transactions
+    Mutant(
+        "pipeline/live/going_back.py",
+        "an aborted run shuts out the process that has taken over",
+        "        folder.require_own()\n",
+        "",
+        "tests/pipeline/live/test_going_back.py",
+    ),
+    Mutant(
+        "pipeline/live/going_back.py",
+        "an aborted run never gives up",
+        "if self._patience.fail():",
+        "if self._patience.fail() and False:",
+        "tests/pipeline/live/test_going_back.py",
+    ),
+    Mutant(
+        "sinks/kafka/watch.py",
+        "a client is replaced although brokers do not answer anyone",
+        "not self._answers_us() and self._answers_others()",
+        "not self._answers_us()",
+        "tests/sinks/kafka/test_watch.py",
+    ),
     # ---- several workers
     Mutant(
         "sources/kafka/shares.py",

@@ -299,8 +299,9 @@ class KafkaTransactions:
         if producer is None:
             return
         closing = threading.Thread(target=_close, args=(producer, self._is_begun), daemon=True)
-        closing.start()
-        closing.join(0 if self._is_lost else _CLOSE_SECONDS)
+        with warnings.catch_warnings(action="ignore"):
+            closing.start()
+            closing.join(0 if self._is_lost else _CLOSE_SECONDS)
 
     @property
     def _open_producer(self) -> Producer:
@@ -320,7 +321,7 @@ def _recovery() -> dict[str, str]:
 
 def _close(producer: Producer, is_begun: bool) -> None:  # noqa: FBT001
     # If this fails, brokers abort the transaction when it expires, or when the next one starts.
-    with contextlib.suppress(KafkaException), warnings.catch_warnings(action="ignore"), FatalAsException():
+    with contextlib.suppress(KafkaException), FatalAsException():
         producer.purge()
         if is_begun:
             producer.abort_transaction(REQUEST_SECONDS)
