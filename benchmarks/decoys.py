@@ -3,11 +3,12 @@
     python -m benchmarks.decoys [--kind campaign] [--people 1000] [--records 20000] [--k 6] [--fill] [--batches 4]
                                 [--seed 11 12 13 14]
 
-A classifier (boosted trees, here in NumPy) sees everything the store holds: every column, how often values and pairs of
-values occur, how often an id comes back, its gaps in time, how many different values it has, how large its group is. It
-learns on the records of half of the people, with the truth, and is asked about the other half; shadows stay
-with their person. The area under the ROC curve (0.5 is a coin) is reported with a bootstrap interval over people, and
-the columns it used most.
+The attack of `shoal attack` on an internal store: a classifier (boosted trees) sees everything the store holds: every
+column, how often values and pairs of values occur, how often an id comes back, its gaps in time, how many different
+values it has, how large its group is. It learns on the records of half of the people, with the truth, and is asked
+about the other half; shadows stay with their person. Reported are the area under the ROC curve (0.5 is a coin) with a
+bootstrap interval over people, how often the id that looks most real among a person's is the person, and the columns
+it used most.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.measure import Report, parse, parser
+from shoal.auditor.attacks.decoys.attack import one_of_group, separate
+from shoal.auditor.attacks.decoys.features import Column, StoredRecords
 from shoal.crypto.keys import new_secret
 from shoal.sanitize.decoys.cells import Normal, column_of, group, is_number, numbers
 from shoal.sanitize.decoys.decoys import DecoyMaker, Known
@@ -31,8 +33,6 @@ from shoal.sanitize.tags import as_blocks
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_BINS = 32
-_NEAREST = (1, 2, 3, 5, 8)
 _HOUR_NS = 3_600_000_000_000
 
 
@@ -139,37 +139,24 @@ def _owners(k: int, maker: Any, names: Any, who: Ints, made: Any) -> Ints:
     return np.array([found[name] for name in as_names(made.persons).tolist()], dtype=np.int64)
 
 
-# ---- what the store shows
+# ---- the attack
 
 
-def features(data: pa.Table, ids: Names, normals: Sequence[Normal], time: str | None) -> tuple[Floats, list[str]]:
-    """One row of numbers a record: all that an attacker without the key can see of it."""
-    codes = {name: _codes(column_of(data, name)) for name in data.schema.names}
+def stored(
+    data: pa.Table, ids: Names, owners: Ints, is_real: npt.NDArray[np.bool_], normals: Sequence[Normal],
+    *, time: str | None = "time",
+) -> StoredRecords:  # fmt: skip
+    """Return the store as an attacker without the key reads it; shadows stay with their person."""
+    normal = {own.name for own in normals}
+    columns = {}
+    for name in data.schema.names:
+        column = column_of(data, name)
+        scale = 1e9 if pa.types.is_timestamp(column.type) else 1.0
+        value = numbers(column)[0].astype(np.float64) / scale if is_number(column.type) else None
+        columns[name] = Column(_codes(column), value, name in normal)
     person = np.unique(ids, return_inverse=True)[1]
     cells = group(b"0" * 16, data, normals).of
-    found: dict[str, Floats] = {"group size": _distinct(cells, person), "records of id": _counts(person)}
-    for name, code in codes.items():
-        column = column_of(data, name)
-        if is_number(column.type):
-            values = numbers(column)[0].astype(np.float64)
-            found[name] = values
-            seconds = values / 1e9 if pa.types.is_timestamp(column.type) else values
-            found[f"{name}: in its minute"] = np.mod(seconds, 60.0)
-            found[f"{name}: in its hour"] = np.mod(seconds, 3600.0)
-            found[f"{name}: behind the point"] = np.mod(seconds, 1.0)
-        else:
-            for value in np.argsort(-np.bincount(code))[:12]:
-                found[f"{name}: value {value}"] = (code == value).astype(np.float64)
-        found[f"{name}: how often"] = _counts(code)
-        found[f"{name}: different ones of id"] = _distinct(person, code)
-        found[f"{name}: people with it"] = _distinct(code, person)
-    found |= _neighbours(data, codes, {own.name for own in normals})
-    for first, second in combinations(codes, 2):
-        found[f"{first} + {second}: how often"] = _counts(codes[first] * (codes[second].max() + 1) + codes[second])
-    if time is not None:
-        kinds = {name: code for name, code in codes.items() if not is_number(data.schema.field(name).type)}
-        found |= _gaps(numbers(column_of(data, time))[0].astype(np.float64) / 1e9, person, kinds)
-    return np.stack(list(found.values()), axis=1), list(found)
+    return StoredRecords(columns, person, cells, None if time is None else columns[time].value, owners, is_real)
 
 
 def _codes(column: pa.Array) -> Ints:
@@ -177,160 +164,22 @@ def _codes(column: pa.Array) -> Ints:
     return np.asarray(coded.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _counts(code: Ints) -> Floats:
-    _, back, counts = np.unique(code, return_inverse=True, return_counts=True)
-    return counts[back].astype(np.float64)
-
-
-def _distinct(of: Ints, what: Ints) -> Floats:
-    """How many different `what` go with each `of`."""
-    pairs = np.unique(of * (what.max() + 1) + what) // (what.max() + 1)
-    return np.bincount(pairs, minlength=of.max() + 1)[of].astype(np.float64)
-
-
-def _neighbours(data: pa.Table, codes: dict[str, Ints], normal: set[str]) -> dict[str, Floats]:
-    """How near the nearest records are that agree in the texts: copies lie around what they were copied from."""
-    others = [name for name in data.schema.names if name not in normal]
-    points = [_spread(column_of(data, name)) for name in others if is_number(data.schema.field(name).type)]
-    alike = np.zeros(len(data), dtype=np.int64)
-    for name in others:
-        if not is_number(data.schema.field(name).type):
-            alike = np.unique(alike * (codes[name].max() + 1) + codes[name], return_inverse=True)[1]
-    if not points:
-        return {}
-    x = np.stack(points, axis=1)
-    found = {f"distance to neighbour {at}": np.full(len(x), 10.0) for at in _NEAREST}
-    for value in np.unique(alike):
-        rows = np.flatnonzero(alike == value)
-        for part in np.array_split(rows, max(1, len(rows) // 1000)):
-            far = np.sort(np.sqrt(((x[part][:, None] - x[rows][None]) ** 2).sum(axis=2)), axis=1)
-            for at in _NEAREST:
-                if at < far.shape[1]:
-                    found[f"distance to neighbour {at}"][part] = far[:, at]
-    return found
-
-
-def _spread(column: pa.Array) -> Floats:
-    values = numbers(column)[0].astype(np.float64)
-    values = np.log(values) if values.min() > 0 else values
-    return (values - values.mean()) / (values.std() or 1.0)
-
-
-def _gaps(seconds: Floats, person: Ints, kinds: dict[str, Ints]) -> dict[str, Floats]:
-    """Times between the records of an id, and those in which something else became different."""
-    order = np.lexsort((seconds, person))
-    gap = np.diff(seconds[order], prepend=np.nan)
-    gap[np.append(True, np.diff(person[order]) != 0)] = np.nan
-    steps = {"gap before": gap, "gap after": np.append(gap[1:], np.nan)}
-    for name, code in kinds.items():
-        has_changed = np.append(False, np.diff(code[order]) != 0)
-        steps[f"gap in which {name} changed"] = np.where(has_changed, gap, np.nan)
-        steps[f"gap in which {name} did not change"] = np.where(has_changed, np.nan, gap)
-    found = {}
-    for name, values in steps.items():
-        found[name] = np.empty(len(gap))
-        found[name][order] = np.nan_to_num(values, nan=-1.0)
-        shortest = np.full(person.max() + 1, np.inf)
-        np.minimum.at(shortest, person[order], np.nan_to_num(values, nan=np.inf))
-        found[f"shortest {name} of id"] = np.minimum(shortest, 1e12)[person]
-    mean = np.bincount(person[order], weights=np.nan_to_num(gap)) / np.maximum(np.bincount(person) - 1, 1)
-    return found | {"mean gap of id": mean[person]}
-
-
-# ---- boosted trees
-
-
-class Trees:
-    """Gradient boosting of small trees on binned features, logistic loss."""
-
-    def __init__(self, *, rounds: int = 60, depth: int = 3, rate: float = 0.2) -> None:
-        self._rounds, self._depth, self._rate = rounds, depth, rate
-        self._trees: list[Any] = []
-
-    def fit(self, x: Floats, y: npt.NDArray[np.bool_]) -> Trees:
-        self._edges = [np.unique(np.quantile(column, np.linspace(0, 1, _BINS)[1:-1])) for column in x.T]
-        binned = self._binned(x)
-        self._start = float(np.log(y.mean() / (1 - y.mean())))
-        score = np.full(len(y), self._start)
-        self.gains = np.zeros(x.shape[1])
-        for _ in range(self._rounds):
-            chance = 1 / (1 + np.exp(-score))
-            tree = self._grow(binned, y - chance, chance * (1 - chance), np.arange(len(y)), self._depth)
-            self._trees.append(tree)
-            score += self._rate * _answer(tree, binned)
-        return self
-
-    def score(self, x: Floats) -> Floats:
-        binned = self._binned(x)
-        return self._start + self._rate * np.sum([_answer(tree, binned) for tree in self._trees], axis=0)
-
-    def _binned(self, x: Floats) -> npt.NDArray[np.int64]:
-        return np.stack(
-            [np.searchsorted(edges, column) for edges, column in zip(self._edges, x.T, strict=True)], axis=1
-        )
-
-    def _grow(self, binned: Any, slope: Floats, weight: Floats, rows: Ints, depth: int) -> Any:
-        total, heavy = slope[rows].sum(), weight[rows].sum()
-        value = total / (heavy + 1.0)
-        if depth == 0 or len(rows) < 40:
-            return value
-        best = (1e-6, -1, -1)
-        for feature in range(binned.shape[1]):
-            bins = binned[rows, feature]
-            left = np.cumsum(np.bincount(bins, weights=slope[rows], minlength=_BINS))[:-1]
-            mass = np.cumsum(np.bincount(bins, weights=weight[rows], minlength=_BINS))[:-1]
-            gain = left**2 / (mass + 1) + (total - left) ** 2 / (heavy - mass + 1) - total**2 / (heavy + 1)
-            at = int(gain.argmax())
-            best = max(best, (float(gain[at]), feature, at))
-        gain, feature, at = best
-        if feature < 0:
-            return value
-        self.gains[feature] += gain
-        is_left = binned[rows, feature] <= at
-        below = [self._grow(binned, slope, weight, rows[side], depth - 1) for side in (is_left, ~is_left)]
-        return feature, at, *below
-
-
-def _answer(tree: Any, binned: Any) -> Floats:
-    if not isinstance(tree, tuple):
-        return np.full(len(binned), tree)
-    feature, at, left, right = tree
-    return np.where(binned[:, feature] <= at, _answer(left, binned), _answer(right, binned))
-
-
-def auc(score: Floats, is_real: npt.NDArray[np.bool_]) -> float:
-    """Chance that a real record scores above a decoy; ties count half."""
-    values, back = np.unique(score, return_inverse=True)
-    real = np.bincount(back, weights=is_real, minlength=len(values))
-    fake = np.bincount(back, weights=~is_real, minlength=len(values))
-    below = np.cumsum(fake) - fake
-    return float((real * (below + fake / 2)).sum() / (real.sum() * fake.sum()))
-
-
 def attack(
     data: pa.Table, ids: Names, owners: Ints, is_real: npt.NDArray[np.bool_], normals: Sequence[Normal], *,
-    time: str | None = "time", seed: int = 0, drawn: int = 200, most: int = 40_000,
+    time: str | None = "time", seed: int = 0, drawn: int = 200,
 ) -> dict[str, Any]:  # fmt: skip
     """Train on half of the people, ask about the others."""
-    draw = np.random.default_rng(seed)
-    x, names = features(data, ids, normals, time)
-    people = draw.permutation(np.unique(owners))
-    is_known = np.isin(owners, people[: len(people) // 2])
-    known = draw.permutation(np.flatnonzero(is_known))[:most]
-    asked = draw.permutation(np.flatnonzero(~is_known))[:most]
-    model = Trees().fit(x[known], is_real[known])
-    score, truth, owner = model.score(x[asked]), is_real[asked], owners[asked]
-    rows_of = [np.flatnonzero(owner == person) for person in np.unique(owner)]
-    again = []
-    for _ in range(drawn):
-        rows = np.concatenate([rows_of[at] for at in draw.integers(0, len(rows_of), len(rows_of))])
-        again.append(auc(score[rows], truth[rows]))
-    top = np.argsort(-model.gains)[:5]
+    store = stored(data, ids, owners, is_real, normals, time=time)
+    found, blind = separate(store, np.random.default_rng(seed), drawn=drawn)
+    picked = one_of_group(store, found)
     return {
-        "auc": auc(score, truth),
-        "interval": (float(np.quantile(again, 0.025)), float(np.quantile(again, 0.975))),
+        "auc": found.auc,
+        "interval": (found.low, found.high),
+        "blind": blind,
+        "picked": picked.success,
+        "guess": picked.guess,
         "decoys": float(1 - is_real.mean()),
-        "used": [(names[at], float(model.gains[at] / max(model.gains.sum(), 1e-9))) for at in top],
+        "used": found.used,
     }
 
 
@@ -339,6 +188,11 @@ def attack_seed(given: Any, seed: int) -> dict[str, Any]:
     table, who = (city if given.kind == "campaign" else campaign)(given.people, given.records, seed)
     made = with_decoys(table, who, NORMALS, k=given.k, blend=not given.fill, batches=given.batches, seed=seed)
     return attack(*made, NORMALS, drawn=20 if given.tiny else 200)
+
+
+def _shown(found: dict[str, Any]) -> str:
+    rate = found["picked"]
+    return "–" if rate is None else f"{rate.value:.3f}, {rate.low:.3f} to {rate.high:.3f} ({found['guess']:.3f})"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -359,11 +213,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for seed in given.seed:
         found = attack_seed(given, seed)
         low, high = found["interval"]
-        row = [how, str(seed), f"{found['auc']:.3f}", f"{low:.3f} to {high:.3f}", f"{found['decoys']:.1%}"]
+        row = [
+            how,
+            str(seed),
+            f"{found['auc']:.3f}",
+            f"{low:.3f} to {high:.3f}",
+            f"{found['decoys']:.1%}",
+            _shown(found),
+        ]
         rows.append(row)
         print(" | ".join(row), file=sys.stderr, flush=True)
         used.append([str(seed), "; ".join(f"{name} {share:.0%}" for name, share in found["used"])])
-    report.table("attack", ["records", "seed", "held-out AUC", "95% interval", "decoys in the store"], rows)
+    report.table(
+        "attack",
+        [
+            "records",
+            "seed",
+            "held-out AUC",
+            "95% interval",
+            "decoys in the store",
+            "person picked among its decoys (guess)",
+        ],
+        rows,
+    )
     report.table("used", ["seed", "what the attack used most, and its share of what the trees gained"], used)
     report.write()
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from shoal.auditor.attacks.arrivals import attack_arrivals
 from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
+from shoal.auditor.attacks.decoys.attack import attack_decoys
+from shoal.auditor.attacks.decoys.store import is_store, read_store
 from shoal.auditor.attacks.outcome import Attack, AttackReport, by_question
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
@@ -59,9 +61,10 @@ def attack(  # noqa: PLR0913
         As for `shoal.audit`. The truth is needed to know whether an attacker is right; no attacker sees it. Without
         the trace, attacks that depend on whose row is whose say what attackers believe, or do not apply.
     policy
-        The policy of the release, of a path or as a dict. For a table of another tool without a policy: None; then name
-        its quasi-identifiers in ``knows``. Published values may then be ranges ("[20, 30]"), true values, values
-        with asterisks at the end ("130**") and "*".
+        The policy of the release, of a path or as a dict. With ``[sanitize]`` the release may be its internal store,
+        a SQLite file or the table of it: can its decoys be told from real records? For a table of another tool without
+        a policy: None; then name its quasi-identifiers in ``knows``. Published values may then be ranges ("[20, 30]"),
+        true values, values with asterisks at the end ("130**") and "*".
     other
         A second release of the same records under the same policy, such as by another method or with another key: what
         do both together show? For releases of rows.
@@ -94,6 +97,8 @@ def attack(  # noqa: PLR0913
         method = str(written.section("anonymize").get("method"))
         if other is not None and (method == "z-anonymity" or method.startswith("k^m")):
             raise PolicyError("other: two releases are compared for methods with quasi-identifiers only")
+        if is_store(release, written):
+            return attack_decoys(read_store(written, release, truth, settings), settings)
         if method == "z-anonymity":
             return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
         if method in {"k^m", "k^m-apriori"}:

@@ -1,0 +1,1 @@
+"""The attack on an internal store: which of its records are decoys?"""
