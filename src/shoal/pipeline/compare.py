@@ -31,6 +31,7 @@ def compare_settings(
     targets: int = 500,
     seed: int = 1,
     max_risk: float = 0.05,
+    workload: Any = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Comparison:
     """Run a policy once for every combination of methods and values, and compare the releases.
@@ -46,6 +47,8 @@ def compare_settings(
         Values by key of [anonymize], such as ``{"k": [5, 10]}``.
     max_risk
         The largest acceptable chance to find a person's row, by which a setting is chosen.
+    workload
+        Counts that matter, as for `report_evidence`: the error of these decides, in place of random counts.
     """
     table, folder = read_tables(Path(policy)), Path(policy).absolute().parent
     own = str(table.get("anonymize", {}).get("method"))
@@ -60,7 +63,7 @@ def compare_settings(
         name = " ".join([method, *(f"{key}={value}" for key, value in chosen.items())])
         progress(f"{number} of {len(combinations)}: {name}")
         with tempfile.TemporaryDirectory(prefix="shoal-compare-") as place:
-            content = _publish_and_judge(_changed(table, method, chosen), folder, Path(place), targets, seed)
+            content = _publish_and_judge(_changed(table, method, chosen), folder, Path(place), targets, seed, workload)
         found.append(Setting(name, method, chosen, content))
     return Comparison(tuple(found), max_risk)
 
@@ -96,7 +99,9 @@ def _changed(table: Mapping[str, Any], method: str, chosen: Mapping[str, Any]) -
     return made
 
 
-def _publish_and_judge(table: dict[str, Any], folder: Path, place: Path, targets: int, seed: int) -> dict[str, Any]:
+def _publish_and_judge(
+    table: dict[str, Any], folder: Path, place: Path, targets: int, seed: int, workload: Any
+) -> dict[str, Any]:
     release, trace = place / "released.parquet", place / "trace.parquet"
     run = {
         **table,
@@ -113,7 +118,13 @@ def _publish_and_judge(table: dict[str, Any], folder: Path, place: Path, targets
     opened: Any = read_trace(trace) if is_sealed_trace(trace) else trace
     policy = _with_folder(run, folder)
     return report_evidence(
-        release, truth[0] if len(truth) == 1 else truth, policy, trace=opened, targets=targets, seed=seed
+        release,
+        truth[0] if len(truth) == 1 else truth,
+        policy,
+        trace=opened,
+        targets=targets,
+        seed=seed,
+        workload=workload,
     ).to_dict()
 
 

@@ -18,7 +18,7 @@ _PREDICATES: Final = 400
 
 def attack_range_ends(evidence: RowEvidence) -> list[Attack]:
     """Try the attackers who use the ends of ranges."""
-    return [_predicates(evidence), _range_ends(evidence)]
+    return [_predicates(evidence), _range_ends(evidence), _shared_ends(evidence)]
 
 
 def _spans(people: People) -> list[Spans]:
@@ -47,6 +47,30 @@ def _range_ends(evidence: RowEvidence) -> Attack:
             hit |= is_sharp & (span.true_value[targets] == end[own])
             share = _share_at(span, people.records.usable, evidence.released.first[own], end[own])
             misses *= 1 - np.where(is_sharp, share, 0)
+    return replace(attack, success=Rate.of(hit), guess=float(np.mean(1 - misses)) if len(targets) else None, raw=1.0)
+
+
+def _shared_ends(evidence: RowEvidence) -> Attack:
+    """The same where others of the class may have the value, too: the attacker still learns it exactly."""
+    attack = Attack(
+        "range end, also shared", Question.INFERENCE,
+        "An end of a range of the person's row is the exact value of this person, and perhaps of others.",
+        "which row is the person's",
+    )  # fmt: skip
+    people = evidence.members
+    spans = _spans(people)
+    if not spans:
+        return attack.not_applicable("no quasi-identifier is published as a range")
+    if evidence.class_of is None:
+        return attack.not_applicable("it needs the trace, to know which row is whose")
+    targets = people.targets
+    rows = evidence.released.first[evidence.class_of[targets]]
+    hit, misses = np.zeros(len(targets), np.bool_), np.ones(len(targets))
+    for span in spans:
+        is_range = (span.low[rows] < span.high[rows]) & ~span.at_root[rows]
+        for ends in (span.low, span.high):
+            hit |= is_range & (span.true_value[targets] == ends[rows])
+            misses *= 1 - np.where(is_range, _share_at(span, people.records.usable, rows, ends[rows]), 0)
     return replace(attack, success=Rate.of(hit), guess=float(np.mean(1 - misses)) if len(targets) else None, raw=1.0)
 
 

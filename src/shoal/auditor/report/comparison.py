@@ -12,7 +12,7 @@ from shoal.auditor.report.svg import draw_points
 
 _RISKS: Final = ("prosecutor", "whole released set", "2 known items")
 """The attack that a setting is chosen by: the first of these that was tried."""
-_ERRORS: Final = ("counts", "counts of heavy hitters", "support of frequent pairs")
+_ERRORS: Final = ("workload", "counts", "counts of heavy hitters", "support of frequent pairs")
 """The error that a setting is chosen by."""
 
 

@@ -33,7 +33,8 @@ from shoal.auditor.tuples.values import Labels, Spans
 from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, measure_rows
 from shoal.auditor.utility.sets import measure_sets
 from shoal.auditor.utility.streams import measure_stream
-from shoal.errors import InputError
+from shoal.auditor.utility.workload import Count, measure_workload, read_workload
+from shoal.errors import InputError, PolicyError
 
 _VALUES: Final = 10
 """How many values of a column are shown; the rest is one."""
@@ -67,10 +68,15 @@ def report_evidence(
     control: Any = None,
     targets: int = 1000,
     seed: int = 1,
+    workload: Any = None,
     max_memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> EvidenceReport:
-    """Audit and attack a release, measure its utility, and describe it; parameters as for `shoal.attack`."""
+    """Audit and attack a release, measure its utility, and describe it; parameters as for `shoal.attack`.
+
+    ``workload`` names the counts that matter: a TOML or JSON file, or its content (``{"count": [{"where": …}]}``).
+    """
+    counts = read_workload(workload)
     if truth is None:
         raise InputError("truth: the report needs the private input, to know what was changed and who was right")
     settings = Settings(None, targets, seed, progress or (lambda _: None))
@@ -79,7 +85,9 @@ def report_evidence(
     judged = audit(release, truth, trace, policy, max_memory=max_memory)
     with limited(max_memory):
         method = str(written.section("anonymize").get("method"))
-        found = _of_family(method, written, release, truth, trace, control, settings)
+        if counts and (method == "z-anonymity" or method.startswith("k^m")):
+            raise PolicyError(f"workload: counts rows by their columns; releases of {method} have none to count by")
+        found = _of_family(method, written, release, truth, trace, control, settings, counts)
         settings.progress("delays")
         delay = _delay(trace, unit=found.pop("delay_unit"))
     return EvidenceReport(
@@ -90,14 +98,24 @@ def report_evidence(
             **found,
             "delay": delay,
             "policy": _policy_text(policy, written),
-            "repeat": _repeat(seed, targets, release=release, truth=truth, trace=trace, control=control, policy=policy),
+            "repeat": _repeat(
+                seed,
+                targets,
+                release=release,
+                truth=truth,
+                trace=trace,
+                control=control,
+                policy=policy,
+                workload=workload,
+            ),
         }
     )
 
 
 def _of_family(
-    method: str, policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings
-) -> dict[str, Any]:
+    method: str, policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings,
+    counts: tuple[Count, ...],
+) -> dict[str, Any]:  # fmt: skip
     more: dict[str, Any]
     if method == "z-anonymity":
         stream = read_stream_evidence(policy, release, truth, trace, settings)
@@ -116,6 +134,7 @@ def _of_family(
     else:
         rows = read_rows(policy, release, truth, trace, control, settings)
         attacks, utility, promise = attack_rows(rows, settings), measure_rows(rows), rows.promise
+        utility += measure_workload(rows, counts)
         more = {
             "classes": _sizes(rows.released.rows, "rows that look alike", are_promised=True),
             "columns": list(_columns(rows)),

@@ -11,13 +11,14 @@ from shoal.cli.evidence.attack import Names, split_names
 from shoal.errors import OutputError, PolicyError
 
 
-def compare(
+def compare(  # noqa: PLR0913
     policy: Path,
     *,
     methods: Names = None,
     k: Names = None,
     vary: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
     max_risk: float = 0.05,
+    workload: Path | None = None,
     targets: int = 500,
     seed: int = 1,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
@@ -48,6 +49,8 @@ def compare(
         Values of other keys of [anonymize]: key=value,value.
     max_risk
         The largest acceptable chance to find a person, by the upper end of its interval.
+    workload
+        The counts that matter, in a TOML or JSON file: their error decides, in place of random counts.
     targets
         How many people are attacked in every release.
     seed
@@ -72,7 +75,7 @@ def compare(
     with watch_steps("comparing", quiet=quiet) as progress:
         found = compare_settings(
             policy, methods=split_names(methods) or (), varied=varied, targets=targets, seed=seed, max_risk=max_risk,
-            progress=progress,
+            workload=workload,            progress=progress,
         )  # fmt: skip
     if out is not None:
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from shoal.errors import OutputError, RunError
+from shoal.errors import OutputError, PolicyError, RunError
 
 if TYPE_CHECKING:
     from shoal.auditor import WindowReport
@@ -23,6 +23,7 @@ def report(  # noqa: PLR0913
     truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, negative="")] = None,
     trace: Path | None = None,
     control: Path | None = None,
+    workload: Path | None = None,
     k: int | None = None,
     targets: int = 1000,
     seed: int = 1,
@@ -57,6 +58,8 @@ def report(  # noqa: PLR0913
         The private trace, which says whose row is whose; more can be said with it.
     control
         Records of people who are not in the data, in the form of the input, to compare attacks with.
+    workload
+        The counts that matter, in a TOML or JSON file: how far off is each, from the release? For rows, with the page.
     k
         For windows: how many people must share a released set; by default that of the policy's target or combine,
         else 2.
@@ -76,7 +79,11 @@ def report(  # noqa: PLR0913
     from shoal.auditor import report_windows
 
     if out is not None and out.suffix == ".html":
-        return _write_page(release, policy, truth, trace, control, targets, seed, out, as_json=as_json, quiet=quiet)
+        return _write_page(
+            release, policy, truth, trace, control, workload, targets, seed, out, as_json=as_json, quiet=quiet
+        )
+    if workload is not None:
+        raise PolicyError("--workload: is part of the page; give -o report.html")
     found = report_windows(release, policy=policy, truth=truth or None, k=k)
     places = [] if out is None else _write(found, _folder(out), private=bool(truth))
     if as_json:
@@ -86,9 +93,9 @@ def report(  # noqa: PLR0913
     return 0
 
 
-def _write_page(
+def _write_page(  # noqa: PLR0913
     release: Path, policy: Path, truth: list[Path] | None, trace: Path | None, control: Path | None,
-    targets: int, seed: int, out: Path, *, as_json: bool, quiet: bool,
+    workload: Path | None, targets: int, seed: int, out: Path, *, as_json: bool, quiet: bool,
 ) -> int:  # fmt: skip
     import orjson
 
@@ -100,7 +107,7 @@ def _write_page(
     with watch_steps("reporting:", quiet=quiet) as progress:
         found = report_evidence(
             release, one_or_all(truth), policy, trace=read_private_trace(trace), control=control, targets=targets,
-            seed=seed, progress=progress,
+            seed=seed, workload=workload, progress=progress,
         )  # fmt: skip
     try:
         write_file(out, found.html(), private=True)
