@@ -14,6 +14,7 @@ from shoal.auditor.report.evidence_report import report_evidence
 from shoal.encode.sealed import is_sealed_trace, read_trace
 from shoal.errors import PolicyError
 from shoal.methods.registry import METHODS
+from shoal.pipeline.peers import check_peers, measure_by_pycanon, publish_by_anjana
 from shoal.pipeline.pipeline import Pipeline
 from shoal.policy.loading import parse_policy, read_tables
 from shoal.policy.methods import section_for
@@ -32,6 +33,8 @@ def compare_settings(
     seed: int = 1,
     max_risk: float = 0.05,
     workload: Any = None,
+    peers: Sequence[str] = (),
+    peers_python: str | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Comparison:
     """Run a policy once for every combination of methods and values, and compare the releases.
@@ -49,6 +52,11 @@ def compare_settings(
         The largest acceptable chance to find a person's row, by which a setting is chosen.
     workload
         Counts that matter, as for `report_evidence`: the error of these decides, in place of random counts.
+    peers
+        Packages to compare with: "anjana" (its k-anonymity of the same input, for every k) and "pycanon" (k and l of
+        every release by its checks).
+    peers_python
+        The interpreter that has them; by default this one.
     """
     table, folder = read_tables(Path(policy)), Path(policy).absolute().parent
     own = str(table.get("anonymize", {}).get("method"))
@@ -57,6 +65,7 @@ def compare_settings(
     if len(combinations) > _MOST:
         raise PolicyError(f"{len(combinations)} combinations are too many; compare at most {_MOST}")
     _check(methods, own, keys)
+    check_peers(peers, methods or (own,), peers_python)
     found = []
     for number, (method, *values) in enumerate(combinations, start=1):
         chosen = dict(zip(keys, values, strict=True))
@@ -64,8 +73,29 @@ def compare_settings(
         progress(f"{number} of {len(combinations)}: {name}")
         with tempfile.TemporaryDirectory(prefix="shoal-compare-") as place:
             content = _publish_and_judge(_changed(table, method, chosen), folder, Path(place), targets, seed, workload)
+            if "pycanon" in peers:
+                content["checked"] = measure_by_pycanon(
+                    Path(place) / "released.parquet", *_columns(table), python=peers_python
+                )
         found.append(Setting(name, method, chosen, content))
+    if "anjana" in peers:
+        for k in keys.get("k", [table["anonymize"].get("k")]):
+            progress(f"anjana k={k}")
+            content = publish_by_anjana(
+                _with_folder({name: table[name] for name in _KEPT if name in table}, folder), _truth(table, folder),
+                k=k, targets=targets, seed=seed, workload=workload, python=peers_python,
+            )  # fmt: skip
+            if "pycanon" in peers:
+                content["checked"] = measure_by_pycanon(content.pop("release"), *_columns(table), python=peers_python)
+            found.append(Setting(f"anjana k={k}", "anjana", {"k": k}, content))
     return Comparison(tuple(found), max_risk)
+
+
+def _columns(table: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The quasi-identifiers and the sensitive columns of a policy."""
+    rules = table["anonymize"]
+    sensitive = rules.get("sensitive", [])
+    return list(rules.get("quasi", {})), [sensitive] if isinstance(sensitive, str) else list(sensitive)
 
 
 def _check(methods: Sequence[str], own: str, keys: Mapping[str, Sequence[Any]]) -> None:
@@ -111,21 +141,18 @@ def _publish_and_judge(
     }
     checked = parse_policy(run, folder=folder)
     Pipeline(checked).run()
-    source = table.get("source", {})
-    given = source.get("path")
-    paths = [given] if isinstance(given, str) else list(given or ())
-    truth = [str(folder / one) for one in paths]
     opened: Any = read_trace(trace) if is_sealed_trace(trace) else trace
     policy = _with_folder(run, folder)
     return report_evidence(
-        release,
-        truth[0] if len(truth) == 1 else truth,
-        policy,
-        trace=opened,
-        targets=targets,
-        seed=seed,
-        workload=workload,
+        release, _truth(table, folder), policy, trace=opened, targets=targets, seed=seed, workload=workload
     ).to_dict()
+
+
+def _truth(table: Mapping[str, Any], folder: Path) -> Any:
+    """The files that a policy reads."""
+    given = table.get("source", {}).get("path")
+    paths = [str(folder / one) for one in ([given] if isinstance(given, str) else list(given or ()))]
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _with_folder(table: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class Setting:
             **({"smallest_class": classes["smallest"]} if classes["are_promised"] else {}),
             "median_delay": None if delay is None else delay["median"],
             "delay_unit": None if delay is None else delay["unit"],
+            **({"checked_by_pycanon": self.content["checked"]} if "checked" in self.content else {}),
         }
 
 
@@ -133,7 +134,17 @@ class Comparison:
                       for at, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip()
             for line in lines
         ]  # fmt: skip
-        return "\n".join([*shown, "", self.reason])
+        return "\n".join([*shown, "", *self._checks(), self.reason])
+
+    def _checks(self) -> list[str]:
+        """What another package measures of the releases, next to the audit of tables; both count rows."""
+        found = []
+        for one in self.settings:
+            if "checked" in one.content:
+                sides = [one.content["checked"][side] for side in ("pycanon", "shoal")]
+                pairs = ", ".join(f"{what} {value} / {sides[1][what]}" for what, value in sides[0].items())
+                found.append(f"{one.name}, by pycanon / shoal: {pairs}")
+        return [*found, ""] if found else []
 
     def html(self) -> str:
         """Return one page that needs nothing else."""
@@ -147,6 +158,7 @@ class Comparison:
         body = (
             f"<p><b>{escape(self.reason)}</b></p>{picture}"
             f"{table_of(list(_HEAD.values()), rows, range(1, len(_HEAD)))}"
+            f"{''.join(f'<p>{escape(line)}</p>' for line in self._checks() if line)}"
             '<p class="soft">Found: the success rate of the attack that a setting is chosen by (prosecutor for rows, '
             "the whole released set for z-anonymity, two known items for sets), and the end of its 95% interval. "
             "Attacks that gain: clearly better than guessing and than on people who are not in the data. "

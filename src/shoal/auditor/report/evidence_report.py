@@ -87,7 +87,7 @@ def report_evidence(
         method = str(written.section("anonymize").get("method"))
         if counts and (method == "z-anonymity" or method.startswith("k^m")):
             raise PolicyError(f"workload: counts rows by their columns; releases of {method} have none to count by")
-        found = _of_family(method, written, release, truth, trace, control, settings, counts)
+        found = describe_release(method, written, release, truth, trace, control, settings, counts)
         settings.progress("delays")
         delay = _delay(trace, unit=found.pop("delay_unit"))
     return EvidenceReport(
@@ -112,10 +112,11 @@ def report_evidence(
     )
 
 
-def _of_family(
+def describe_release(
     method: str, policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings,
     counts: tuple[Count, ...],
 ) -> dict[str, Any]:  # fmt: skip
+    """Attack a release and measure what it is good for; return the parts of the report that say so."""
     more: dict[str, Any]
     if method == "z-anonymity":
         stream = read_stream_evidence(policy, release, truth, trace, settings)

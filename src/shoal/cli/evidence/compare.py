@@ -19,6 +19,8 @@ def compare(  # noqa: PLR0913
     vary: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=True, negative="")] = None,
     max_risk: float = 0.05,
     workload: Path | None = None,
+    peers: Names = None,
+    peers_python: str | None = None,
     targets: int = 500,
     seed: int = 1,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
@@ -34,6 +36,8 @@ def compare(  # noqa: PLR0913
     Examples:
 
         shoal compare policy.toml --methods least-loss,fads,k-varp --k 5,10,50
+
+        shoal compare policy.toml --k 5,10 --workload counts.toml --peers anjana,pycanon --peers-python peers/bin/python
 
         shoal compare policy.toml --set z=5,10,20 window=1h,24h -o compare.html --json
 
@@ -51,6 +55,11 @@ def compare(  # noqa: PLR0913
         The largest acceptable chance to find a person, by the upper end of its interval.
     workload
         The counts that matter, in a TOML or JSON file: their error decides, in place of random counts.
+    peers
+        Other packages, separated by spaces or commas: anjana (its k-anonymity of the same input as a row for every k),
+        pycanon (k and l of every release by its checks, next to shoal's).
+    peers_python
+        The interpreter that has these packages; by default the one that runs shoal.
     targets
         How many people are attacked in every release.
     seed
@@ -75,7 +84,7 @@ def compare(  # noqa: PLR0913
     with watch_steps("comparing", quiet=quiet) as progress:
         found = compare_settings(
             policy, methods=split_names(methods) or (), varied=varied, targets=targets, seed=seed, max_risk=max_risk,
-            workload=workload,            progress=progress,
+            workload=workload, peers=split_names(peers) or (), peers_python=peers_python,            progress=progress,
         )  # fmt: skip
     if out is not None:
         try:
