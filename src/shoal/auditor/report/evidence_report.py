@@ -226,8 +226,28 @@ def _groups(rows: RowEvidence) -> list[dict[str, Any]]:
                 if int(group.sum()) >= _FEWEST:
                     name = "(missing)" if code < 0 else attribute.texts[code]
                     found.append(_group(attribute.name, name, group, gone, own))
+        elif isinstance(attribute, Spans):
+            for name, group in _quarters(attribute, usable):
+                if int(group.sum()) >= _FEWEST:
+                    found.append(_group(attribute.name, name, group, gone, own))
     found.sort(key=lambda group: (-group["loss"], -group["suppressed"], group["column"], group["value"]))
     return found[:_WORST]
+
+
+def _quarters(span: Spans, usable: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the records in each quarter of a column of numbers, from the smallest values on."""
+    value = span.true_value
+    known = usable & np.isfinite(value)
+    edges = np.unique(np.quantile(value[known], (0.25, 0.5, 0.75))) if known.any() else np.zeros(0)
+    place = np.searchsorted(edges, value, side="left")
+    for at in range(len(edges) + 1):
+        group = known & (place == at)
+        if group.any():
+            yield f"{_spelt(value[group].min(), span)} – {_spelt(value[group].max(), span)}", group
+
+
+def _spelt(value: float, span: Spans) -> str:
+    return str(np.datetime64(int(value), "us").astype("datetime64[m]")) if span.are_moments else f"{value:g}"
 
 
 def _group(column: str, value: str, group: Any, gone: Any, own: Any) -> dict[str, Any]:

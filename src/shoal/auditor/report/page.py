@@ -14,7 +14,8 @@ _STYLE: Final = """
 @media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--page:#12161c;--line:#333c48;--after:#56b4e9;
 --before:#566270;--bad:#ff9a5c;--good:#4fd1a5;--panel:#1a2028}}
 @media print{:root{--ink:#000;--soft:#444;--page:#fff;--line:#bbb;--after:#0072b2;--before:#b8c2cc;--bad:#b3410b;
---good:#00684d;--panel:#fff}nav{display:none}section{break-inside:avoid}details>*{display:block}}
+--good:#00684d;--panel:#fff}nav{display:none}tr,svg,.card,li{break-inside:avoid}h2,h3{break-after:avoid}
+details>*{display:block}.scroll,pre{overflow:visible!important}pre{white-space:pre-wrap;overflow-wrap:anywhere}}
 *{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 main{max-width:60rem;margin:0 auto;padding:1rem 1.25rem 4rem}h1{font-size:1.7rem;margin:.5rem 0}
 h2{font-size:1.25rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.25rem}
@@ -22,7 +23,7 @@ h3{font-size:1rem;margin:1.2rem 0 .3rem}nav a{margin-right:.9rem;color:var(--aft
 a:focus-visible,summary:focus-visible{outline:2px solid var(--after);outline-offset:2px}p,li{max-width:46rem}
 .soft{color:var(--soft)}table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.5rem 0}
 th,td{text-align:left;padding:.3rem .5rem;border-bottom:1px solid var(--line);vertical-align:top}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}.scroll{overflow-x:auto}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}th{vertical-align:bottom}.scroll{overflow-x:auto}
 .bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}
 .cards{display:flex;flex-wrap:wrap;gap:.75rem;margin:1rem 0}
 .card{background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem;flex:1 1 12rem}

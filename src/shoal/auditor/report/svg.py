@@ -149,7 +149,14 @@ def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y
         )
         spot = (round(at[0] / 8), round(at[1] / 8))
         names[spot] = (at, [*names.get(spot, (at, []))[1], name])
-    parts += [_text(at[0] + 9, at[1] + 4, ", ".join(together)) for at, together in names.values()]
+    written: list[tuple[float, float, float]] = []
+    for at, together in names.values():
+        text = ", ".join(together)
+        x, y, wide = at[0] + 9, at[1] + 4, 7.0 * len(text)
+        while any(abs(y - other) < 13 and x < end and start < x + wide for start, end, other in written):
+            y -= 13  # above the name that is there already
+        written.append((x, x + wide, y))
+        parts.append(_text(x, y, text))
     return _picture(high, f"{y_name} against {x_name}", parts)
 
 
