@@ -9,9 +9,9 @@ import numpy as np
 
 from shoal.auditor.attacks.arrivals import attack_arrivals
 from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
-from shoal.auditor.attacks.decoys.attack import attack_decoys
+from shoal.auditor.attacks.decoys.attack import DECOY_OR_REAL, attack_decoys
 from shoal.auditor.attacks.decoys.store import is_store, read_store
-from shoal.auditor.attacks.outcome import Attack, AttackReport, by_question
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, by_question
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
@@ -110,6 +110,11 @@ def attack(  # noqa: PLR0913
         return attack_rows(rows, settings, again)
 
 
+_TWO_RELEASES: Final = Attack(
+    "two releases", Question.LINKING,
+    "The sensitive value that is likeliest in the rows that fit in both releases is the person's.",
+    "the person's true quasi-identifiers, and the other release",
+)  # fmt: skip
 _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
     "quasi-identifiers": attack_by_quasi_identifiers,
     "ranges": attack_range_ends,
@@ -146,6 +151,9 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
     if again is not None:
         settings.progress("two releases")
         found += attack_two_releases(rows_read, again)
+    else:
+        found.append(_TWO_RELEASES.not_applicable("it needs a second release of the same records (other)"))
+    found.append(DECOY_OR_REAL.not_applicable("released rows have no decoys; attack the internal store of sanitize"))
     people = rows_read.members
     facts: dict[str, Any] = {
         "released_rows": rows_read.rows,

@@ -24,6 +24,10 @@ _FEWEST: Final = 10
 _KNOWS: Final = "the internal store without its keys, and which records of half of the people are real"
 _CONTROL: Final = "the same, trained on labels in random order"
 
+DECOY_OR_REAL: Final = Attack(
+    "decoy or real", Question.LINKING,
+    "Of a real record and a decoy, drawn at random, the one that looks more real to boosted trees is real.", _KNOWS,
+)  # fmt: skip
 _ONE_OF_GROUP: Final = Attack(
     "real one of its group", Question.LINKING,
     "Of the ids that appear together, one of which is a person and the others are decoys, the one that looks most real "
@@ -76,10 +80,6 @@ def _interval(score: Floats, is_real: Bools, of: Ints, random: np.random.Generat
 
 def attack_decoys(store: StoredRecords, settings: Settings) -> AttackReport:
     """Try both attacks on an internal store."""
-    pair = Attack(
-        "decoy or real", Question.LINKING,
-        "Of a real record and a decoy, drawn at random, the one that looks more real to boosted trees is real.", _KNOWS,
-    )  # fmt: skip
     people = len(np.unique(store.person[store.is_real]))
     facts: dict[str, Any] = {
         "records": len(store.person),
@@ -90,16 +90,14 @@ def attack_decoys(store: StoredRecords, settings: Settings) -> AttackReport:
     }
     why = _why_not(store)
     if why:
-        return AttackReport("sanitize", tuple(one.not_applicable(why) for one in (pair, _ONE_OF_GROUP)), facts)
+        return AttackReport("sanitize", tuple(one.not_applicable(why) for one in (DECOY_OR_REAL, _ONE_OF_GROUP)), facts)
     settings.progress("learning which records are decoys")
     random = np.random.default_rng(settings.seed)
     found, blind = separate(store, random)
     facts["used"] = [f"{name} {share:.0%}" for name, share in found.used]
     asked = len(np.unique(store.together[found.rows]))
-    pair = replace(
-        pair, success=Rate(found.auc, min(found.low, found.auc), max(found.high, found.auc), asked), guess=0.5, raw=1.0,
-        control=blind, control_is=_CONTROL,
-    )  # fmt: skip
+    rate = Rate(found.auc, min(found.low, found.auc), max(found.high, found.auc), asked)
+    pair = replace(DECOY_OR_REAL, success=rate, guess=0.5, raw=1.0, control=blind, control_is=_CONTROL)
     return AttackReport("sanitize", (pair, one_of_group(store, found)), facts)
 
 
