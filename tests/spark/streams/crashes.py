@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shoal.spark.streams.kafka_output import TopicOutput
 from shoal.spark.streams.plans import Plans
 from shoal.spark.streams.release_folder import ReleaseFolder, Staging
 from shoal.spark.streams.state import StateFolder
@@ -17,6 +18,9 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "rows shown, not the letters": (Staging, "grow", False),
     "shown, not cleaned": (Staging, "clean", False),
 }
+TOPICS: dict[str, tuple[Any, str, bool]] = {
+    name: STEPS[name] for name in ("decided, not committed", "shown, not cleaned")
+} | {"committed, not sent": (TopicOutput, "show", False)}
 """For each step: the class and the method, and whether to stop after it, not before."""
 
 
@@ -27,9 +31,9 @@ class Crash(Exception):
 class Crashes:
     """Stops the driver once at a step, whenever it is armed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: dict[str, tuple[Any, str, bool]]) -> None:
         self._armed: str | None = None
-        for step, (kind, name, after) in STEPS.items():
+        for step, (kind, name, after) in steps.items():
             monkeypatch.setattr(kind, name, self._crashing(step, getattr(kind, name), after=after))
 
     def arm(self, step: str) -> None:

@@ -51,7 +51,7 @@ def test_events_are_published_as_in_one_run_through_crashes_at_every_step(
     session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.write(events(900), files=2 + len(STEPS))
-    growing, crashes = Growing(stage, LATE, time=True), Crashes(monkeypatch)
+    growing, crashes = Growing(stage, LATE, time=True), Crashes(monkeypatch, STEPS)
     growing.grow()
     assert growing.run(once=True).stopped
     for step in STEPS:
@@ -77,6 +77,8 @@ def test_events_are_published_as_in_one_run_through_crashes_at_every_step(
     assert there.released > 100
     assert not there.stopped
     assert not list((stage.folder / "there").glob(".attempt-*"))
+    batches = {path.name[5:14] for path in (stage.folder / "there").glob("part-*")}
+    assert len(batches) == 2 + len(STEPS) + 1, "a micro-batch that was planned has the same file again; then the end"
     assert growing.run().finished_before
     state = stage.folder / "state"
     shutil.move(state, stage.folder / "old")

@@ -12,14 +12,13 @@ from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.spark.streams.run import SparkStream
-from tests.spark.streams.crashes import Crash, Crashes
+from tests.spark.streams.crashes import TOPICS, Crash, Crashes
 
 pytest.importorskip("confluent_kafka")
 from tests.brokers.kafka_scene import messages, policy_text
 from tests.brokers.kafka_server import Kafka
 
 PARTITIONS = 3
-STEPS = ("planned", "decided, not committed", "shown, not cleaned")
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +56,8 @@ def test_topics_are_published_once_and_as_on_one_machine(
             message |= {"key": f"u{number % 29}".encode(), "headers": [("note", f"n{number % 2}".encode())]}
     kafka.produce("in", found)
     here, there = (policy(kafka, tmp_path, name, f'kind = "kafka"\ntopic = "{name}"') for name in ("here", "there"))
-    crashes = Crashes(monkeypatch)
-    for step in STEPS:
+    crashes = Crashes(monkeypatch, TOPICS)
+    for step in TOPICS:
         crashes.arm(step)
         with pytest.raises(Crash):
             streamed(there)
