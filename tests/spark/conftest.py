@@ -30,7 +30,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     key.write_bytes(KEY)
     key.chmod(0o600)
     os.environ["SHOAL_KEY_FILE"], os.environ["SPARK_LOCAL_IP"] = str(key), "127.0.0.1"
-    found = start_session("local[2]", SETTINGS)
+    found = start_session("local[2]", {**SETTINGS, "spark.local.dir": str(tmp_path_factory.mktemp("spark"))})
     yield found
     found.stop()
     del os.environ["SHOAL_KEY_FILE"]

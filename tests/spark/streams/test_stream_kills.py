@@ -97,15 +97,14 @@ def test_lost_shuffles_and_lost_blocks_are_computed_again_with_the_same_result(
     """After the shards are decided, what executors store is lost; the shards are decided again by the same attempt."""
     monkeypatch.setattr(cuts, "LEARNING_ROWS", 400)
     stage.write(people(900), files=2)
-    stored = session.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
-    folders = [Path(folder.getPath()) for folder in stored.localDirs()]  # of this session only
+    local = Path(session.conf.get("spark.local.dir"))
     count, lost = Decisions.counts, []
 
     def losing(self: Decisions) -> dict[str, int]:
         found = count(self)
         for frame in self.stored:
             frame.unpersist(blocking=True)
-        for path in [path for folder in folders for path in folder.glob("*/shuffle_*")]:
+        for path in list(local.glob("**/shuffle_*")):
             lost.append(path.name)
             path.unlink()
         return found

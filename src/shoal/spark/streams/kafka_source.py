@@ -57,6 +57,8 @@ class TopicOffsets:
         self._reader = open_reader(policy)
         self._until_end = until_end
         self._ends: dict[tuple[str, int], int] | None = None
+        self._first: dict[tuple[str, int], int] = {}
+        """Where a stream starts that begins with new messages."""
 
     def plan(self, before: Commit | None) -> dict[str, Any] | None:
         """The offsets that are new; None if there are none."""
@@ -64,14 +66,15 @@ class TopicOffsets:
         limits = self._reader.limits(self._section.topics)
         if self._until_end:
             self._ends = self._ends or {place: high for place, (_, high) in limits.items()}
+        if self._section.start == "latest" and before is None:
+            self._first = self._first or {place: high for place, (_, high) in limits.items()}
         ranges = []
         for place, (low, high) in limits.items():
-            first = high if self._section.start == "latest" and before is None else low
-            start = known.get(place, first)
+            start = known.get(place, self._first.get(place, low))
             _require_there(self._reader.name, place, start, low, high)
             end = high if self._ends is None else min(high, self._ends.get(place, start))
             ranges.append((*place, start, max(start, end)))
-        return {"ranges": ranges} if any(start < end for *_, start, end in ranges) or not known else None
+        return {"ranges": ranges} if any(start < end for *_, start, end in ranges) else None
 
     def take(self, session: SparkSession, plan: Mapping[str, Any], before: Commit | None) -> Taken:
         """The planned messages, decoded and in order."""
