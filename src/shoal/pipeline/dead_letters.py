@@ -25,8 +25,8 @@ from shoal.sinks.marks import Mark
 from shoal.sources.base import Source
 
 _REFUSED_WHILE_PENDING: Final = "ahead"
-_LATE: Final = "late"
-_LATE_ON_A_LIVE_STREAM: Final = (
+LATE: Final = "late"
+LATE_ON_A_LIVE_STREAM: Final = (
     "older than the newest event by more than `lateness`, or than the time that passed while nothing arrived; send "
     "records sooner, or raise lateness, or lag in [source]"
 )
@@ -235,8 +235,8 @@ class LetterWriter:
             else:
                 refusal = self._method.explain(reason)
                 column, why = refusal.column, refusal.sentence
-                if reason == _LATE and self._source.is_live:
-                    why = _LATE_ON_A_LIVE_STREAM
+                if reason == LATE and self._source.is_live:
+                    why = LATE_ON_A_LIVE_STREAM
             if decoded is not None and not has_waited:
                 if decoded.lines is not None:
                     letter["line"] = int(decoded.lines[at])

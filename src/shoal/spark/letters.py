@@ -10,6 +10,7 @@ import orjson
 import pyarrow as pa
 
 from shoal.methods.base import StreamMethod
+from shoal.pipeline.dead_letters import LATE, LATE_ON_A_LIVE_STREAM
 from shoal.spark.columns import BAD, LINE, ROW
 from shoal.spark.decisions import Outcome
 from shoal.spark.rows import NumberedRows
@@ -25,11 +26,13 @@ def dead_letters(
     rows: NumberedRows,
     method: StreamMethod,
     place: Callable[[int, int | None], dict[str, Any]],
+    *,
+    is_live: bool = False,
 ) -> tuple[list[Letter], int]:
     """The letters in the order of the records, and how many of them could not be decoded.
 
     `place` says where a record is, by its number and its line. A record of an earlier micro-batch is named by its
-    number alone.
+    number alone. `is_live`: records come from a system of messages, whose letters say more about late ones.
     """
     found = {} if outcome.refused is None else outcome.refused.sort_by("row").to_pydict()
     numbers = np.array(found.get("row", []), dtype=np.int64)
@@ -39,13 +42,13 @@ def dead_letters(
     sorts_rows = method.method == "z-anonymity" and bool(method.guarantee.max_delay_ns)
     letters: list[Letter] = []
     for row, reason in zip(numbers[:old].tolist(), found.get("reason", []), strict=False):
-        column, why = _explained(method, reason)
+        column, why = _explained(method, reason, is_live=is_live)
         letters.append(({"row": row + 1, "column": column, "reason": why}, None))
     unreadable, records = 0, refused.select(rows.types.names).combine_chunks()
     about = (refused.column(name).to_pylist() for name in (ROW, LINE, BAD))
     for number, (row, line, bad, reason) in enumerate(zip(*about, found.get("reason", [])[old:], strict=True)):
         unreadable += bad is not None
-        column, why = orjson.loads(bad) if bad else _explained(method, reason)
+        column, why = orjson.loads(bad) if bad else _explained(method, reason, is_live=is_live)
         has_waited = reason == _REFUSED_WHILE_PENDING and sorts_rows
         letter = place(row, None if has_waited else line)
         record = None if bad is not None or has_waited else records.slice(number, 1).to_batches()[0]
@@ -53,6 +56,6 @@ def dead_letters(
     return letters, unreadable
 
 
-def _explained(method: StreamMethod, reason: str) -> tuple[str | None, str]:
+def _explained(method: StreamMethod, reason: str, *, is_live: bool) -> tuple[str | None, str]:
     refusal = method.explain(reason)
-    return refusal.column, refusal.sentence
+    return refusal.column, LATE_ON_A_LIVE_STREAM if is_live and reason == LATE else refusal.sentence

@@ -120,7 +120,7 @@ class TopicOffsets:
             topic, number, offset = self._place_of(code)
             return {"topic": topic, "partition": number, "offset": offset}
 
-        return dead_letters(outcome, rows, self._method, place)
+        return dead_letters(outcome, rows, self._method, place, is_live=True)
 
     def keep(self, commit: Commit) -> None:
         """Store the offsets of the group, for tools."""

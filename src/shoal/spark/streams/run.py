@@ -32,6 +32,7 @@ from shoal.sinks.durable import make_folder
 from shoal.spark.blocks import BLOCKS, block_of
 from shoal.spark.deciding import SHARDS, check_settings, head_columns
 from shoal.spark.frames import mapped
+from shoal.spark.letters import dead_letters
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.rows import numbered
 from shoal.spark.session import find_spark, readable_errors, start_session
@@ -291,7 +292,8 @@ class _Loop:
         head = head_columns(self._batches.recipe, self._batches.method.columns)
         blocks = mapped(self._session.range(0, 1, 1, 1), partial(_empty_block, types, head), BLOCKS).persist()
         rows = numbered(blocks, types, head, first=before.end)
-        return Taken(rows, lambda outcome: ([], 0))
+        method = self._batches.method
+        return Taken(rows, lambda outcome: dead_letters(outcome, rows, method, lambda row, line: {"row": row + 1}))
 
     def _wait_until(self, due: float) -> None:
         while not self._stream.stop.is_asked and (left := due - time.monotonic()) > 0:
