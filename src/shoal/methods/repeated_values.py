@@ -1,4 +1,4 @@
-"""Values of a short array, repeated by index: what all rows of a cluster show is made once."""
+"""Values of an array by index, repeated or not: what all rows of a cluster show is made once."""
 
 from __future__ import annotations
 

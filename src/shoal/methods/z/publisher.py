@@ -13,6 +13,7 @@ from shoal.kernels.text_hashes import DIGITS
 from shoal.methods.arrow_input import plain
 from shoal.methods.base import Record
 from shoal.methods.carried_columns import picked
+from shoal.methods.repeated_values import repeated
 from shoal.methods.text_keys import Bools, Bytes, Texts
 from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.helper_thread import gathered, soon
@@ -49,16 +50,16 @@ class Publisher:
     def columns(self, judged: Judged, which: Bools, names: Bytes) -> list[pa.Array]:
         """The columns of some rows, apart from their pseudonyms, which are written to `names`."""
         rows = np.flatnonzero(which)
-        arrivals, batch, chosen = judged.arrivals, judged.arrivals.batch, pa.array(rows)
+        arrivals, batch = judged.arrivals, judged.arrivals.batch
         people = Texts.of(batch.column(self._person))
-        self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times[rows], names)
+        self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times.take(rows), names)
         return [
-            plain(batch.column(self._time).take(chosen)),
+            plain(repeated(batch.column(self._time), rows)),
             *(
-                column.values.publish(reading, rows, level[rows])
+                column.values.publish(reading, rows, level.take(rows))
                 for column, reading, level in zip(self._attributes, arrivals.readings, judged.levels, strict=True)
             ),
-            *(plain(picked(batch.column(name), chosen)) for name in self._carry),
+            *(plain(picked(batch.column(name), pa.array(rows))) for name in self._carry),
         ]
 
     def joined(self, parts: list[list[pa.Array]], names: Bytes) -> pa.RecordBatch:
