@@ -108,9 +108,15 @@ COVERED = {
         "exchange_for_diversity", "helping_pair", "least_tried", "rows_within_share", "tries_again",
     },
     ("form_least", "kernels/tuples/test_least_loss.py", "form_least"): {"add_further_tuples", "choose_members"},
-    ("judge_combinations", "kernels/sets/test_kernels.py", "_bitmap_steps"): {
+    ("judge_combinations", "kernels/sets/test_kernels.py", "by_bitmaps"): {
         "enter_prefix", "judge_block", "judge_combinations",
     },
+    ("tally_combinations", "spark/sets/test_parts.py", "DividedCounting"): {
+        "begin_combination", "next_combination", "number_of", "tally_combinations",
+    },
+    ("list_combinations", "spark/sets/test_parts.py", "DividedCounting"): {"list_combinations"},
+    ("count_supports", "spark/sets/test_parts.py", "DividedSupports"): {"count_supports"},
+    ("propose_places", "spark/sets/test_parts.py", "DividedSupports"): {"propose_places"},
     ("sort_rows", "kernels/flexible/test_kernels.py", "sort_rows"): {"_merge"},
     ("form_groups", "methods/flexible/test_twin.py", "NaiveFlexible"): {
         "_add_block", "_add_level", "_add_parts", "_add_published", "_add_tuple", "_add_whole", "_assign_anew",
