@@ -66,3 +66,12 @@ def test_too_few_items_and_bad_knowledge():
     assert "no record has 5 items" in attack(truth, truth, POLICY)["5 known items"].why_not
     with pytest.raises(PolicyError, match="no quasi-identifiers"):
         attack(truth, truth, POLICY, knows=["items"])
+
+
+def test_nobody_outside_the_data_has_a_row():
+    truth = baskets()
+    found = attack(under(truth, lambda item: item[0]), truth, POLICY)
+    assert found["2 known items"].control == 0
+    assert found["item behind a label"].control is None
+    with pytest.raises(PolicyError, match="control: nobody outside"):
+        attack(truth, truth, POLICY, control=truth)

@@ -97,6 +97,7 @@ def attack(  # noqa: PLR0913
         method = str(written.section("anonymize").get("method"))
         if other is not None and (method == "z-anonymity" or method.startswith("k^m")):
             raise PolicyError("other: two releases are compared for methods with quasi-identifiers only")
+        refuse_control(method, control)
         if is_store(release, written):
             return attack_decoys(read_store(written, release, truth, settings), settings)
         if method == "z-anonymity":
@@ -108,6 +109,14 @@ def attack(  # noqa: PLR0913
         rows = read_rows(written, release, truth, trace, control, settings)
         again = None if other is None else read_rows(written, other, truth, None, None, settings)
         return attack_rows(rows, settings, again)
+
+
+def refuse_control(method: str, control: Any) -> None:
+    """Refuse a control group that would not be used."""
+    if control is not None and (method == "z-anonymity" or method.startswith("k^m")):
+        raise PolicyError(
+            f"control: nobody outside the data has a row to be found in a release of {method}; leave it out"
+        )
 
 
 _TWO_RELEASES: Final = Attack(

@@ -163,6 +163,16 @@ class AttackReport:
         return "\n".join(lines)
 
 
+NO_ROW: Final = "people who are not in the data have no row to be found"
+
+
+def with_control(attack: Attack) -> Attack:
+    """Return an attack that looks for a row with its control group: nobody outside the data has one."""
+    if attack.question is Question.INFERENCE or not attack.applies:
+        return attack
+    return replace(attack, control=0.0, control_is=NO_ROW)
+
+
 def by_question(attacks: Iterable[Attack]) -> tuple[Attack, ...]:
     """Return attacks in the order of the questions they ask."""
     order = list(Question)

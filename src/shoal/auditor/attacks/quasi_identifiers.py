@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.auditor.attacks.classes import Fits, People, RowEvidence, chunks, fitting_one, raw_codes
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.outcome import NO_ROW, Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.tuples.values import Attribute
 
-_CONTROL: Final = "people who are not in the data have no row to be found"
 _WANTS: Final = "The row the attacker picks is the person's."
 Matches = npt.NDArray[np.int8]
 """How many attributes of a class fit a target: one line per target, one column per class."""
@@ -127,7 +126,7 @@ def _raw_near(people: People, skipped: Ints | None, wrong: npt.NDArray[np.int64]
 
 def _rates(attack: Attack, evidence: RowEvidence, found: Floats, raw: float) -> Attack:
     return replace(
-        attack, success=Rate.of(found), guess=_guess(evidence), raw=raw, control=0.0, control_is=_CONTROL
+        attack, success=Rate.of(found), guess=_guess(evidence), raw=raw, control=0.0, control_is=NO_ROW
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, with_control
 from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
@@ -67,7 +67,7 @@ def attack_sets(evidence: SetEvidence) -> AttackReport:
         "targets": min(settings.targets, len(known)),
         "seed": settings.seed,
     }
-    return AttackReport(evidence.method, by_question(attacks), facts)
+    return AttackReport(evidence.method, by_question(map(with_control, attacks)), facts)
 
 
 def _read_release(release: Any, policy: Policy, promise: SetPromise) -> Sets:

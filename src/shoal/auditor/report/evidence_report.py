@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.attacks.attack import attack_rows, read_rows
+from shoal.auditor.attacks.attack import attack_rows, read_rows, refuse_control
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.naive_bayes import Spread
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
@@ -117,6 +117,7 @@ def describe_release(
     counts: tuple[Count, ...],
 ) -> dict[str, Any]:  # fmt: skip
     """Attack a release and measure what it is good for; return the parts of the report that say so."""
+    refuse_control(method, control)
     more: dict[str, Any]
     if method == "z-anonymity":
         stream = read_stream_evidence(policy, release, truth, trace, settings)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, with_control
 from shoal.auditor.attacks.z.evidence import Side, StreamEvidence, people_of_epoch
 from shoal.auditor.attacks.z.trajectories import attack_trajectories
 from shoal.auditor.counting import dense
@@ -38,7 +38,7 @@ def attack_stream(found: StreamEvidence) -> AttackReport:
         "targets": min(settings.targets, int((found.shown.person >= 0).sum())),
         "seed": settings.seed,
     }
-    return AttackReport("z-anonymity", by_question(attacks), facts)
+    return AttackReport("z-anonymity", by_question(map(with_control, attacks)), facts)
 
 
 # ---- singling out
