@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from shoal.errors import ShoalError
 
-_ROWS_NAMED: Final = 10
+ROWS_NAMED: Final = 10
 _TABLES: Final = ("epochs", "unchanged_columns")
 """Metrics that are printed as tables."""
 _LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
@@ -233,7 +233,7 @@ class Notes:
     ) -> None:
         total = int(rows.sum()) if count is None and rows is not None else (count or 0)
         if total:
-            named = () if rows is None else self._named(np.flatnonzero(rows)[:_ROWS_NAMED])
+            named = () if rows is None else self._named(np.flatnonzero(rows)[:ROWS_NAMED])
             self.findings.append(Finding(code, severity, total, sentence, named))
 
     def _named(self, rows: npt.NDArray[np.int64]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.counting import dense, people_of, shared_codes
-from shoal.auditor.findings import Notes
+from shoal.auditor.findings import ROWS_NAMED, Finding, Notes, Severity
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
@@ -34,18 +34,62 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Crowds:
-    """How many people have the value of each row."""
+class ColumnCrowds:
+    """How many people have the values of a column, alone and within a class: of all rows, or of a part of them."""
 
-    behind: Ints
-    """For every row."""
-    values: int
-    lone_values: int
+    rows: int = 0
+    values: int = 0
+    lone_values: int = 0
     """Values that one person has."""
+    below: int = 0
+    """Rows whose value fewer than k people have."""
+    single: int = 0
+    """Rows whose value one person has."""
+    below_in_class: int = 0
+    single_in_class: int = 0
+    rare: tuple[int, ...] = ()
+    """The first rows whose value fewer than k people have."""
 
-    def share(self, fewer_than: int) -> float:
-        """Return the share of rows whose value fewer people have."""
-        return float((self.behind < fewer_than).mean()) if len(self.behind) else 0.0
+    def __add__(self, other: ColumnCrowds) -> ColumnCrowds:
+        """The crowds of two parts that have no value in common."""
+        return ColumnCrowds(
+            self.rows + other.rows,
+            self.values + other.values,
+            self.lone_values + other.lone_values,
+            self.below + other.below,
+            self.single + other.single,
+            self.below_in_class + other.below_in_class,
+            self.single_in_class + other.single_in_class,
+            tuple(sorted((*self.rare, *other.rare))[:ROWS_NAMED]),
+        )
+
+    def share(self, rows: int) -> float:
+        """Return the share of some rows."""
+        return rows / self.rows if self.rows else 0.0
+
+    @property
+    def is_identifying(self) -> bool:
+        """Whether too many rows have a value that fewer than k people have."""
+        return self.share(self.below) > MOST_RARE_ROWS
+
+
+def measure_crowds(value: Ints, person: Ints, of_class: Ints, rows: Ints, k: int) -> ColumnCrowds:
+    """Count the people of every value; null is a value. ``rows`` are the numbers of the rows, rising."""
+    behind, people = _people_behind(value, person)
+    within, _ = _people_behind(dense(of_class, value), person) if len(value) else (behind, people)
+    return ColumnCrowds(
+        len(value), int((people > 0).sum()), int((people == 1).sum()), int((behind < k).sum()), int((behind < 2).sum()),
+        int((within < k).sum()), int((within < 2).sum()), tuple(rows[behind < k][:ROWS_NAMED].tolist()),
+    )  # fmt: skip
+
+
+def _people_behind(value: Ints, person: Ints) -> tuple[Ints, Ints]:
+    """Return how many people have the value of every row, and every value."""
+    if not len(value):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    value = value - int(value.min())
+    people = people_of(value, person)
+    return people[value], people
 
 
 def check_identifying(
@@ -53,116 +97,99 @@ def check_identifying(
     notes: Notes,
 ) -> None:  # fmt: skip
     """Measure every carried and sensitive column. ``k`` is the name and the number of the promise: k or z."""
-    allowed = policy.section("stream").get("carry_identifying", False)
-    if not isinstance(allowed, bool):
-        raise PolicyError("[stream] carry_identifying: must be true or false")
+    allowed = allows_identifying(policy)
     if not carry and not sensitive:
         return
     known = published.readable if published.person is None else published.readable & (published.person >= 0)
     rows = np.flatnonzero(known)
     person = rows if published.person is None else published.person[rows]
-    checks = _ColumnChecks(k, rows, person, published, notes, allowed=allowed)
+    of_class = published.of_class[rows]
     codes = {name: shared_codes(published.rows.text(name))[1][0][rows] for name in dict.fromkeys((*carry, *sensitive))}
-    found: dict[str, Any] = {}
-    is_any = False
+    found = {name: measure_crowds(code, person, of_class, rows, k[1]) for name, code in codes.items()}
+    joint = None
+    if len(carry) > 1:
+        joint = measure_crowds(dense(*(codes[name] for name in carry)), person, of_class, rows, k[1])
+    note_identifying(found, joint, carry, sensitive, k, len(np.unique(person)), notes, allowed=allowed)
+
+
+def allows_identifying(policy: Policy) -> bool:
+    """Return whether the policy allows carried columns that identify people."""
+    allowed = policy.section("stream").get("carry_identifying", False)
+    if not isinstance(allowed, bool):
+        raise PolicyError("[stream] carry_identifying: must be true or false")
+    return allowed
+
+
+def note_identifying(
+    found: Mapping[str, ColumnCrowds], joint: ColumnCrowds | None, carry: tuple[str, ...], sensitive: tuple[str, ...],
+    k: tuple[str, int], people: int, notes: Notes, *, allowed: bool,
+) -> None:  # fmt: skip
+    """Report columns that identify people, and the crowds of all; ``joint`` are those of all carried columns."""
+    checks = _ColumnChecks(k, notes, allowed=allowed, is_evident=people >= LEAST_PEOPLE * k[1])
     for name in carry:
-        found[name], is_identifying = checks.carried(name, codes[name])
-        is_any |= is_identifying
-    if len(carry) > 1 and not is_any:
-        checks.joint(dense(*(codes[name] for name in carry)))
+        if found[name].is_identifying:
+            checks.carried(name, found[name])
+    if joint is not None and joint.is_identifying and not any(found[name].is_identifying for name in carry):
+        checks.joint(joint)
     for name in sensitive:
-        found[name] = checks.sensitive(name, codes[name])
-    notes.metrics["unchanged_columns"] = found
+        if found[name].is_identifying:
+            checks.sensitive(name, found[name])
+    roles = dict.fromkeys(carry, "carry") | dict.fromkeys(sensitive, "sensitive")
+    notes.metrics["unchanged_columns"] = {name: checks.described(role, found[name]) for name, role in roles.items()}
 
 
 class _ColumnChecks:
-    """Checks of the columns published unchanged."""
+    """Reports columns published unchanged that identify people."""
 
-    def __init__(
-        self, k: tuple[str, int], rows: Ints, person: Ints, published: Published, notes: Notes, *, allowed: bool
-    ) -> None:
+    def __init__(self, k: tuple[str, int], notes: Notes, *, allowed: bool, is_evident: bool) -> None:
         self._letter, self._k = k
-        self._allowed, self._notes = allowed, notes
-        self._rows, self._person = rows, person
-        self._of_class = published.of_class[rows]
-        self._count = len(published.readable)
-        self._is_evident = len(np.unique(person)) >= LEAST_PEOPLE * self._k
+        self._allowed, self._is_evident, self._notes = allowed, is_evident, notes
 
-    def carried(self, name: str, value: Ints) -> tuple[Mapping[str, Any], bool]:
-        """Check one carried column; also return whether it is identifying."""
-        crowds = _crowds(value, self._person)
-        if self._is_identifying(crowds):
-            advice = "drop it, make it coarser, or make it a quasi-identifier"
-            what = f"Column {name!r} is carried: {self._words(crowds)}; {advice}."
-            if self._allowed:
-                self._notes.warning("identifying-carry", f"{what} The policy allows it.", rows=self._rare(crowds))
-            elif not self._is_evident:
-                few = f"There are fewer than {LEAST_PEOPLE * self._k} people to judge by."
-                self._notes.warning("identifying-carry", f"{what} {few}", rows=self._rare(crowds))
-            else:
-                self._notes.violation(
-                    "identifying-carry",
-                    f"{what} The policy does not set carry_identifying = true.",
-                    rows=self._rare(crowds),
-                )
-        return self._described("carry", crowds, value), self._is_identifying(crowds)
+    def carried(self, name: str, crowds: ColumnCrowds) -> None:
+        """Report a carried column."""
+        advice = "drop it, make it coarser, or make it a quasi-identifier"
+        what = f"Column {name!r} is carried: {self._words(crowds)}; {advice}."
+        if self._allowed:
+            self._add(Severity.WARNING, "identifying-carry", f"{what} The policy allows it.", crowds)
+        elif not self._is_evident:
+            few = f"There are fewer than {LEAST_PEOPLE * self._k} people to judge by."
+            self._add(Severity.WARNING, "identifying-carry", f"{what} {few}", crowds)
+        else:
+            sentence = f"{what} The policy does not set carry_identifying = true."
+            self._add(Severity.VIOLATION, "identifying-carry", sentence, crowds)
 
-    def joint(self, value: Ints) -> None:
-        """Warn if carried columns are identifying together although none is alone."""
-        crowds = _crowds(value, self._person)
-        if self._is_identifying(crowds):
-            self._notes.warning(
-                "identifying-together",
-                f"The carried columns together: {self._words(crowds)}; carry fewer of them.",
-                rows=self._rare(crowds),
-            )
+    def joint(self, crowds: ColumnCrowds) -> None:
+        """Report carried columns that are identifying together although none is alone."""
+        sentence = f"The carried columns together: {self._words(crowds)}; carry fewer of them."
+        self._add(Severity.WARNING, "identifying-together", sentence, crowds)
 
-    def sensitive(self, name: str, value: Ints) -> Mapping[str, Any]:
-        """Check one sensitive column."""
-        crowds = _crowds(value, self._person)
-        if self._is_identifying(crowds):
-            self._notes.warning(
-                "identifying-sensitive",
-                f"Column {name!r} is sensitive: {self._words(crowds)}; anyone who knows such a value can find the row.",
-                rows=self._rare(crowds),
-            )
-        return self._described("sensitive", crowds, value)
+    def sensitive(self, name: str, crowds: ColumnCrowds) -> None:
+        """Report a sensitive column."""
+        known = "anyone who knows such a value can find the row"
+        sentence = f"Column {name!r} is sensitive: {self._words(crowds)}; {known}."
+        self._add(Severity.WARNING, "identifying-sensitive", sentence, crowds)
 
-    def _is_identifying(self, crowds: Crowds) -> bool:
-        return crowds.share(self._k) > MOST_RARE_ROWS
-
-    def _words(self, crowds: Crowds) -> str:
-        return (
-            f"{crowds.share(self._k):.1%} of the rows have a value that fewer than {self._letter} = {self._k} people "
-            f"have, "
-            f"{crowds.share(2):.1%} one that a single person has"
-        )
-
-    def _rare(self, crowds: Crowds) -> Bools:
-        marked = np.zeros(self._count, np.bool_)
-        marked[self._rows[crowds.behind < self._k]] = True
-        return marked
-
-    def _described(self, role: str, crowds: Crowds, value: Ints) -> dict[str, Any]:
-        within = _crowds(dense(self._of_class, value), self._person)
+    def described(self, role: str, crowds: ColumnCrowds) -> dict[str, Any]:
+        """Return the figures of a column."""
         return {
             "role": role,
             self._letter: self._k,
             "values": crowds.values,
             "values_of_one_person": crowds.lone_values,
-            "rows_below": int((crowds.behind < self._k).sum()),
-            "rows_of_one_person": int((crowds.behind < 2).sum()),
-            "share_below": crowds.share(self._k),
-            "share_of_one_person": crowds.share(2),
-            "share_below_with_class": within.share(self._k),
-            "share_of_one_person_with_class": within.share(2),
+            "rows_below": crowds.below,
+            "rows_of_one_person": crowds.single,
+            "share_below": crowds.share(crowds.below),
+            "share_of_one_person": crowds.share(crowds.single),
+            "share_below_with_class": crowds.share(crowds.below_in_class),
+            "share_of_one_person_with_class": crowds.share(crowds.single_in_class),
         }
 
+    def _words(self, crowds: ColumnCrowds) -> str:
+        return (
+            f"{crowds.share(crowds.below):.1%} of the rows have a value that fewer than {self._letter} = {self._k} "
+            f"people have, "
+            f"{crowds.share(crowds.single):.1%} one that a single person has"
+        )
 
-def _crowds(value: Ints, person: Ints) -> Crowds:
-    """Count the different people of every value; null is a value."""
-    if not len(value):
-        return Crowds(np.zeros(0, np.int64), 0, 0)
-    value = value - int(value.min())
-    people = people_of(value, person)
-    return Crowds(people[value], int((people > 0).sum()), int((people == 1).sum()))
+    def _add(self, severity: Severity, code: str, sentence: str, crowds: ColumnCrowds) -> None:
+        self._notes.findings.append(Finding(code, severity, crowds.below, sentence, crowds.rare))

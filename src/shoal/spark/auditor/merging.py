@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
-from shoal.auditor.findings import Finding, Notes, Severity
-
-_ROWS_NAMED: Final = 10
+from shoal.auditor.findings import ROWS_NAMED, Finding, Notes, Severity
 
 
 def merged(parts: Iterable[Finding]) -> list[Finding]:
@@ -19,7 +16,7 @@ def merged(parts: Iterable[Finding]) -> list[Finding]:
         before = found.get(key)
         rows = finding.rows if before is None else (*before.rows, *finding.rows)
         count = finding.count + (0 if before is None else before.count)
-        found[key] = replace(finding, count=count, rows=tuple(sorted(rows)[:_ROWS_NAMED]))
+        found[key] = replace(finding, count=count, rows=tuple(sorted(rows)[:ROWS_NAMED]))
     return list(found.values())
 
 

@@ -32,6 +32,7 @@ from shoal.spark.auditor.packing import unpacked
 from shoal.spark.auditor.tables import mark_of, to_people
 from shoal.spark.auditor.tuples.facts import NO_ROWS
 from shoal.spark.auditor.tuples.records import Plan
+from shoal.spark.auditor.unchanged import judge_values
 
 _WORST: Final = ("l", "entropy_l", "t")
 LEAKED: Final = "A released row contains an identifier of the truth."
@@ -73,6 +74,7 @@ class JudgeClasses:
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
         yield from self._leaked(kinds)
+        yield from judge_values(kinds, self.plan.promise.k)
         parts = kinds.get("rows", ())
         if not parts:
             return

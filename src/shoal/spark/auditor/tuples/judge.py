@@ -39,11 +39,11 @@ from shoal.spark.auditor.tuples.records import (
     SendRecords,
     SendReleased,
 )
+from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 
 _TRACE: Final = ("row", "verdict", "group", "delay", "reused", "event", "reason")
 NOT_ON_SPARK: Final = (
     "Whether every value is spelled in one way was not checked: not on Spark.",
-    "How identifying columns are that are published unchanged was not measured: not on Spark.",
     "Whether delays of the trace agree with the order of its decisions was not checked: not on Spark.",
 )
 
@@ -131,7 +131,7 @@ class _Judge:
                 bins, CheckRecords(plan, tuple(dead_before), newest), [*files.truth, *files.trace],
                 SendRecords(plan, facts, trace, facts.hidden),
             ),
-            Step(2 * bins, JudgeClasses(plan, facts.sensitive)),
+            Step(3 * bins, JudgeClasses(plan, facts.sensitive)),
             Step(bins, _count_once),
         )  # fmt: skip
 
@@ -158,6 +158,9 @@ class _Judge:
         self._measure(facts, trace, checked)
         _measure_classes(classes, of.get(People, []), largest, notes)
         _measure_clusters(clusters, notes)
+        people = sum(part.all for part in of.get(People, []))
+        parts_of = of.get(ColumnPart, [])
+        note_columns(parts_of, self._policy, promise, ("k", promise.k), people, notes, promise.sensitive)
 
     def _measure(self, facts: Facts, trace: TraceFacts, checked: Sequence[Checked]) -> None:
         notes, metrics = self._notes, self._notes.metrics

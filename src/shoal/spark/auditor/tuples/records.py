@@ -53,6 +53,7 @@ from shoal.spark.auditor.linking import (
 from shoal.spark.auditor.packing import as_batch, divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, decisions_of
+from shoal.spark.auditor.unchanged import send_values
 
 _ENTRY: Final = ("entry", "row", "verdict", "group", "delay", "reused", "event", "position", "displaced")
 
@@ -68,7 +69,7 @@ class Plan:
     positions: int
     """The released rows of a bin of positions."""
     classes: int
-    """Bins of classes; as many bins of clusters follow."""
+    """Bins of classes; as many bins of clusters follow, then as many of values that are published unchanged."""
     has_identifiers: bool
     """Whether persons have identifiers; else they are the numbers of rows."""
     is_strange: bool
@@ -296,7 +297,14 @@ class CheckRecords:
         extra["\1person"] = names
         if entries.carriers is not None:
             extra["\1carriers"] = entries.carriers.filter(pa.array(shown))
-        of_class = class_hashes(attributes) % np.uint64(self.plan.classes)
+        hashes, count = class_hashes(attributes), self.plan.classes
+        known = np.flatnonzero((person >= 0) & ~release.broken)
+        of_person = np.array([*map(of_text, texts), 0], np.uint64)[person]
+        yield from send_values(
+            release, promise.carry, promise.sensitive, known, of_person[known],
+            np.where(link.is_root, 0, hashes)[known], entries.position[shown][known], range(2 * count, 3 * count),
+        )  # fmt: skip
+        of_class = hashes % np.uint64(count)
         of_group = mixed([link.group.astype(np.uint64)]) % np.uint64(self.plan.classes)
         judged, at = ~link.is_root & ~release.broken, 0
         for part in release.parts:

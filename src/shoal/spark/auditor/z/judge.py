@@ -24,6 +24,7 @@ from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
 from shoal.spark.auditor.shares import Share, shares_of
 from shoal.spark.auditor.tables import People, count_people
+from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 from shoal.spark.auditor.z.facts import FIRST, Facts, FindRestarts, ReadFacts, ReadTrace, Restarts, TraceFacts
 from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, Plan, SendRecords, SendReleased
 from shoal.spark.auditor.z.values import JudgeValues, OfPseudonyms, OfValues
@@ -31,7 +32,7 @@ from shoal.spark.auditor.z.values import JudgeValues, OfPseudonyms, OfValues
 _TRACE: Final = ("row", "verdict", "reason")
 NOT_ON_SPARK: Final = (
     "Whether every value is spelled in one way was not checked: not on Spark.",
-    "How identifying carried columns are, and whether they contain identifiers, was not checked: not on Spark.",
+    "Whether carried columns contain identifiers was not checked: not on Spark.",
     "Whether late records were refused, and others refused for a reason that applies, was not checked: not on Spark.",
     "Whether records of different values were decided in the order of time was not checked: not on Spark.",
     "Whether pseudonyms are random, or identifiers in another form, was not checked: not on Spark.",
@@ -93,7 +94,7 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, l
         [*files["release"], *files["trace"]], SendReleased(plan),
         Step(bins, PairRows(plan.records)),
         Step(bins, CheckEvents(plan), [*files["truth"], *files["trace"]], SendRecords(plan, facts.hidden)),
-        Step(3 * bins, JudgeValues(plan)),
+        Step(4 * bins, JudgeValues(plan)),
         Step(bins, count_people),
     )  # fmt: skip
     _report(plan, found, notes)
@@ -139,3 +140,5 @@ def _report(plan: Plan, found: Sequence[Any], notes: Notes) -> None:
     metrics["rows"] = facts.count("truth")
     metrics["usable_rows"] = sum(part.usable for part in checked)
     metrics["people"] = people
+    z = min(attribute.z for attribute in plan.promise.attributes)
+    note_columns(of.get(ColumnPart, []), plan.policy, plan.promise, ("z", z), shown, notes)

@@ -36,6 +36,7 @@ from shoal.spark.auditor.linking import (
 from shoal.spark.auditor.packing import divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tables import mark_of, to_people
+from shoal.spark.auditor.unchanged import send_values
 from shoal.spark.auditor.z.facts import Facts, TraceFacts, entry_batch, read_truth
 
 _ENTRY: Final = ("entry", "row", "verdict", "position")
@@ -43,7 +44,7 @@ _ENTRY: Final = ("entry", "row", "verdict", "position")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What every task knows. Bins of values come first, then as many of pseudonyms, then as many of people."""
+    """What every task knows. Bins of values come first, then as many of pseudonyms, people, carried values."""
 
     policy: Policy
     promise: ZPromise
@@ -142,6 +143,7 @@ class CheckEvents:
         yield from self._values(aligned, entries, counted, first)
         yield from self._pseudonyms(aligned, entries, shown)
         yield from self._people(aligned, entries, counted)
+        yield from self._carried(release, aligned, entries, shown)
 
     def _check_alone(self, aligned: Aligned, notes: Notes) -> None:
         notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~aligned.shown_readable)
@@ -225,6 +227,18 @@ class CheckEvents:
         linked = np.flatnonzero(known)
         for number, part in divided(batch.take(pa.array(linked)), _bin(person[linked], plan.bins)):
             yield Message(number + 2 * plan.bins, "people", packed(part))
+
+    def _carried(self, release: Rows, aligned: Aligned, entries: _Entries, shown: Bools) -> Iterator[Message]:
+        """Send released rows to the bins of their carried values."""
+        if not len(aligned.person):
+            return
+        person = aligned.person[entries.row[shown]]
+        known = np.flatnonzero(aligned.shown_readable & (person >= 0) & (entries.row[shown] >= 0))
+        of_class = mixed([_hashes(values.texts)[values.shown] for values in aligned.values.values()])
+        yield from send_values(
+            release, self.plan.promise.carry, (), known, _hashes(aligned.persons)[person[known]], of_class[known],
+            entries.position[shown][known], range(3 * self.plan.bins, 4 * self.plan.bins),
+        )  # fmt: skip
 
     def _people(self, aligned: Aligned, entries: _Entries, counted: Ints) -> Iterator[Message]:
         rows = entries.row[counted]

@@ -21,6 +21,7 @@ from shoal.auditor.z.pseudonyms import has_several
 from shoal.auditor.z.trace import Decisions
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.packing import unpacked
+from shoal.spark.auditor.unchanged import judge_values
 from shoal.spark.auditor.z.records import Plan
 
 
@@ -47,6 +48,7 @@ class JudgeValues:
     plan: Plan
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+        yield from judge_values(kinds, min(attribute.z for attribute in self.plan.promise.attributes))
         for data in kinds.get("later", ()):
             yield Message(number, "people", data)
         if kinds.get("undecided"):
