@@ -75,7 +75,13 @@ def write_events(folder: Path, rows: int) -> None:
 
 def run(folder: Path, env: dict[str, str], out: str, *words: str) -> tuple[Spent, int]:
     """The processor seconds of a run with all that it starts, and how many rows it released."""
-    command = [sys.executable, "-m", "shoal.cli", "run", f"{out}.toml", "--quiet", "--json", *words]
+    spent, printed = run_measured(folder, env, ["run", f"{out}.toml", "--quiet", "--json", *words])
+    return spent, int(json.loads(printed)["released"])
+
+
+def run_measured(folder: Path, env: dict[str, str], words: Sequence[str]) -> tuple[Spent, bytes]:
+    """The processor seconds of a command of shoal with all that it starts, and what it printed."""
+    command = [sys.executable, "-m", "shoal.cli", *words]
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=printed, start_new_session=True)
         spent: dict[tuple[int, bool], float] = {}
@@ -86,7 +92,7 @@ def run(folder: Path, env: dict[str, str], out: str, *words: str) -> tuple[Spent
             raise SystemExit(f"the run ended with {process.returncode}")
         printed.seek(0)
         java = sum(seconds for (_, is_java), seconds in spent.items() if is_java)
-        return Spent(java, sum(spent.values()) - java), int(json.loads(printed.read())["released"])
+        return Spent(java, sum(spent.values()) - java), printed.read()
 
 
 def _session_seconds(session: int) -> dict[tuple[int, bool], float]:
