@@ -20,6 +20,7 @@ SUITE = (
     "tuples_growth",
     "tuples_loss",
     "spark_loss",
+    "spark_flexible",
     "spark_parts",
     "spark_scale",
     "audit_tuples",

@@ -16,6 +16,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
+from shoal.spark.doctor import spark_remarks
 from shoal.spark.run import SparkRun
 from tests.docs.pages import blocks
 from tests.spark.scene import Stage, toml
@@ -134,6 +135,15 @@ def test_the_script_of_the_page(session: Any, stage: Stage) -> None:
     exec(compile(text, script.page, "exec"), known)
     assert len(stage.rows("out")) == len(records())
     assert known["found"].certificate.statement.startswith("size 1, counted: every itemset")
+
+
+def test_the_doctor_asks_executors_for_the_key_only(session: Any, stage: Stage) -> None:
+    stage.write(visits(20), files=1)
+    found = list(spark_remarks(load_policy(policy(stage, COUNTED, "there")), master="local[2]"))
+    assert {remark.level for remark in found} == {"good"}
+    assert found[-1].sentence == "2 tasks at a time on 1 machine: all have the key"
+    chain = load_policy(policy(stage, {**SAMPLED, "sampler": "chain"}, "there"))
+    assert [remark.level for remark in spark_remarks(chain, master="local[2]")] == ["good", "wrong"]
 
 
 def test_refusals(session: Any, stage: Stage) -> None:
