@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.errors import PolicyError
+from shoal.methods.registry import METHODS
 from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import number_rows
@@ -46,7 +48,8 @@ def anonymize(
         A DataFrame with the columns that the method reads.
     policy_or_method
         A method such as ``shoal.LeastLoss(schema, k=50)``, or the path of a policy file, of which ``[stream]`` and
-        ``[anonymize]`` count. Its key is that of SHOAL_KEY_FILE, which every executor must have.
+        ``[anonymize]`` count; for sets, a method only. Its key is that of SHOAL_KEY_FILE, which every executor must
+        have.
     order
         Columns that give the order in which records arrived; for a stream, within each micro-batch. By default the
         order of the DataFrame, which is that of its files; give it if the rows come out of a join or a shuffle.
@@ -84,4 +87,10 @@ def _method(given: Any) -> Any:
     from shoal.policy import load_policy
     from shoal.spark.recipe import shared_secret
 
-    return make_anonymizer(load_policy(given), shared_secret())
+    policy = load_policy(given)
+    if METHODS[policy.anonymize.METHOD].family == "sets":
+        raise PolicyError(
+            "sets of a DataFrame need a method, such as shoal.KmAnonymity(k=5, m=2), instead of the path of a policy; "
+            "shoal run --engine spark runs the policy itself"
+        )
+    return make_anonymizer(policy, shared_secret())
