@@ -43,6 +43,7 @@ LONG = (
     "serve",
     "serve_load",
     "attack_matrix",
+    "minimality",
     "tuples_missing",
     "tuples_optimum",
     "tuples_frontier",
@@ -71,8 +72,8 @@ docs are filled from both lists and from `BY_HAND`, and from nothing else."""
 BY_HAND = ("soak",)
 """What neither of them runs, because its duration is an option."""
 WITH_DATA = {
-    "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "sets_speed", "sets_trees", "flexible_compare",
-    "limits",
+    "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "minimality", "sets_speed", "sets_trees",
+    "flexible_compare", "limits",
     "tuples_loss", "spark_loss", "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual",
     "z_targets",
     "z_tuning", "z_ways",

@@ -11,6 +11,7 @@ from shoal.auditor.attacks.arrivals import attack_arrivals
 from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
 from shoal.auditor.attacks.decoys.attack import DECOY_OR_REAL, attack_decoys
 from shoal.auditor.attacks.decoys.store import is_store, read_store
+from shoal.auditor.attacks.minimality import attack_minimality
 from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, by_question
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
@@ -129,6 +130,7 @@ _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
     "ranges": attack_range_ends,
     "arrivals": attack_arrivals,
     "sensitive values": attack_sensitive_values,
+    "minimality": attack_minimality,
 }
 
 
