@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from multiprocessing import Pipe
+from multiprocessing.connection import Client, Listener
 from threading import Thread
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from shoal.methods.sets.km_anonymity import decide_blocks
 from shoal.methods.sets.search import Search
-from shoal.spark.sets.channel import END, PartLost, RemoteParts, decoded, encoded, serve
+from shoal.spark.sets.channel import END, PartLost, PartServers, RemoteParts, decoded, encoded, serve
 from shoal.spark.sets.part import SetPart
 from shoal.spark.sets.supports import DividedSupports
 from tests.spark.sets.test_parts import ITEMS, METHODS, LocalParts, divided, read, records
@@ -71,3 +74,20 @@ def test_a_part_that_is_gone() -> None:
     connections[1].close()
     with pytest.raises(PartLost, match="has died"):
         supports.people()
+
+
+def test_a_connection_that_is_cut_does_not_end_the_waiting_for_parts() -> None:
+    nobody: Any = None  # neither a frame nor a recipe is looked at while connections are accepted
+    servers = PartServers(nobody, 1, nobody, nobody)
+
+    def connect() -> None:
+        with Client(listener.address, authkey=b"key") as task:
+            task.send_bytes(encoded("here", {"part": 0, "attempt": 4}))
+
+    with Listener(("127.0.0.1", 0), authkey=b"key") as listener:
+        Thread(target=servers._accept, args=(listener,), daemon=True).start()
+        with socket.create_connection(listener.address) as cut:
+            cut.recv(1)  # the challenge: the connection is accepted
+            cut.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets it
+        Thread(target=connect, daemon=True).start()
+        assert servers._arrived.get(timeout=60)[:2] == (4, 0)

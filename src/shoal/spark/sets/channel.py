@@ -186,7 +186,7 @@ class PartServers:
                 connection = listener.accept()
                 _, values = decoded(connection.recv_bytes())
                 self._arrived.put((values["attempt"], values["part"], connection))
-            except (AuthenticationError, EOFError):
+            except (AuthenticationError, EOFError, ConnectionError):  # another program, or a task that died
                 continue
             except OSError:
                 return  # closed
