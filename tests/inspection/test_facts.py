@@ -128,7 +128,7 @@ def test_a_column_without_a_domain():
     ],
 )  # fmt: skip
 def test_trees_are_found_in_values(values, value, path):
-    paths, _ = paths_of(one(values), values)
+    paths, _ = paths_of(one(values), values, values)
     tree = Hierarchy.from_nested(nested(paths))
     assert tree.path(value) == path
     assert {leaf for leaf in tree.labels if len(tree.path(leaf)) > 1} >= set(values)
@@ -136,7 +136,25 @@ def test_trees_are_found_in_values(values, value, path):
 
 def test_any_other_values_get_blocks_of_neighbours():
     values = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis"]
-    paths, words = paths_of(one(values), values)
+    paths, words = paths_of(one(values), values, values)
     tree = Hierarchy.from_nested(nested(paths))
     assert all(len(tree.path(value)) == 3 for value in values)
     assert "a tree of your own" in words
+
+
+def test_labels_of_blocks_name_no_rare_value():
+    values = [f"{letter}{number}" for letter in "abcdef" for number in "123"]
+    common = {value for value in values if value[1] != "1" and value[0] not in "ef"}
+    paths, _ = paths_of(one(values), values, common)
+    labels = {label for path in paths for label in path[1:]}
+    assert not [(label, value) for label in labels for value in {*values} - common if value in label]
+    tree = Hierarchy.from_nested(nested(paths))
+    assert all(tree.path(value)[0] == value for value in values)
+    assert {"5 rare values", "a2…a3 + 2 rare", "b2…c3"} <= labels
+
+
+def test_names_of_two_words_are_not_sets():
+    names = [f"{first} {last}" for first in ("Ana", "Ben", "Cem", "Eve") for last in ("Kaya", "Rossi", "Weiss", "Li")]
+    assert one(names * 3).shape == "words"
+    baskets = [" ".join(str(item) for item in range(5) if size >> item & 1) for size in range(1, 32)]
+    assert one(baskets).shape == "set"

@@ -31,6 +31,8 @@ _SHAPES: Final[dict[Shape, re.Pattern[str]]] = {
     "date": re.compile(r"(\d{4}[/.-]\d\d?[/.-]\d\d?|\d\d?[/.-]\d\d?[/.-]\d{4}|\d\d?/\d\d?/\d\d)([T ,].*)?"),
     "path": re.compile(r"[^\s/]*(/[^\s/]+)+/?"),
 }
+_SAME_LENGTH: Final = 0.7
+"""The share of texts with the same number of words from which on they are names or phrases, not sets of words."""
 _SEPARATORS: Final = ("|", ";", ",", "\t")
 _CODE_NAME: Final = re.compile(r"(?i)zip|post_?code|postal|plz|icd|area_?code")
 """Columns of codes that look like numbers: their first digits say more than ranges."""
@@ -176,6 +178,8 @@ def _separator(sample: list[str], tried: Sequence[str]) -> str | None:
             continue
         parts = Counter(part for one in split for part in set(one) if part)
         recurring = sum(count for count in parts.values() if count > 1)
+        if separator == " " and max(Counter(map(len, split)).values()) > _SAME_LENGTH * len(sample):
+            continue
         if recurring > 0.8 * sum(parts.values()) and len(parts) < 0.5 * len(set(sample)):
             return separator
     return None

@@ -20,7 +20,8 @@ from shoal.inspection.roles import (
     find_items,
     find_person,
     find_time,
-    is_rarely_shared,
+    is_model,
+    names_people,
     role_of,
 )
 from shoal.inspection.trees import nested, paths_of
@@ -126,7 +127,7 @@ class _Proposer:
         pairs = self.measure.pairs(known_to_others)[:3]
         return Proposal(
             family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, pairs,
-            self.trees, self._questions(listed),
+            self.trees, self._questions(listed, family),
         )  # fmt: skip
 
     def _family(self) -> tuple[str, str]:
@@ -154,8 +155,8 @@ class _Proposer:
     def _sparse(self) -> list[str]:
         """Columns of models and the like in which at least a tenth of the rows have a rare value."""
         given = {*(self.wishes.sensitive or ()), *(self.wishes.carry or ())}
-        named = [name for name in self.others if is_rarely_shared(name) and name not in given]
-        named = [name for name in named if (self.facts[name].kind, self.facts[name].shape) == ("text", "words")]
+        named = [name for name in self.others if is_model(self.facts[name]) and name not in given]
+        named = [name for name in named if role_of(self.facts[name], self.measure).role == "quasi"]
         return [name for name in named if self.measure.of(name).rare >= 0.1 and self.facts[name].distinct > 20]
 
     # ---- one family each
@@ -187,6 +188,7 @@ class _Proposer:
             and risk.rare <= 0.01
             and one.distinct <= 50
             and one.shape != "set"
+            and not names_people(one)
         ):
             return Role(name, "carry", f"few values, shared by many: {risk.words()}", is_sure=False)
         return Role(name, "drop", f"published unchanged it would single people out: {risk.words()}")
@@ -303,7 +305,7 @@ class _Proposer:
             return None, "all its values are equal"
         if len(values) > _MOST_LEAVES:
             return None, f"it has more than {_MOST_LEAVES:,} different texts; describe its hierarchy in a policy"
-        paths, words = paths_of(one, values)
+        paths, words = paths_of(one, values, self.measure.common(name))
         self.trees[name] = words
         return {"kind": "categorical", "hierarchy": {"kind": "nested", "tree": nested(paths)}}, None
 
@@ -315,7 +317,7 @@ class _Proposer:
     def _can_differ(self, sensitive: list[str]) -> bool:
         return all(self.facts[name].distinct >= 2 for name in sensitive)
 
-    def _questions(self, roles: list[Role]) -> list[str]:
+    def _questions(self, roles: list[Role], family: str) -> list[str]:
         found = []
         if self.wishes.is_live and self.trees:
             found.append("hierarchies have the values of the messages that were looked at; a record with another value "
@@ -326,8 +328,8 @@ class _Proposer:
         elif not self.person.is_sure:
             found.append(f"is {self.person.column!r} a person? If it is a device, a household or the number of a row, "
                          "several of them may belong to one person")  # fmt: skip
-        found += [f"the labels of {one.column!r} are made of its values, also of those that one person has; if they "
-                  "name people, give a tree of your own" for one in roles
+        found += [f"the labels of {one.column!r} are made of its values; if they name people, give a tree of your own"
+                  for one in roles
                   if one.role == "quasi" and one.column in self.trees and self.measure.of(one.column).unique > 0.5
                   and self.facts[one.column].shape in ("words", "free", "set")]  # fmt: skip
         unsure = [one.column for one in roles if one.role == "quasi" and not one.is_sure]
@@ -335,7 +337,8 @@ class _Proposer:
             found.append(f"can somebody know {_listed(unsure)} of a person? If not, it may be sensitive or carried")
         kept = [one.column for one in roles if one.role in ("sensitive", "carry") and not one.is_sure]
         if kept:
-            found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, make it a quasi-identifier")
+            instead = "drop it" if family == "z" else "make it a quasi-identifier"
+            found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, {instead}")
         return found
 
 

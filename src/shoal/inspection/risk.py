@@ -64,6 +64,13 @@ class Measure:
         rare = float((crowd[_renumbered(value)] < self.k).mean())
         return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare)
 
+    def common(self, name: str) -> set[Any]:
+        """The values that at least k people have."""
+        own, first = np.unique(self._of(name)[self._known], return_inverse=True)
+        crowd = np.bincount(np.unique(first * len(self._person) + self._person[self._known]) // len(self._person))
+        values = pc.dictionary_encode(self._facts[name].values, null_encoding="encode").dictionary
+        return {values[int(code)].as_py() for code in own[crowd >= self.k]} - {None}
+
     def pairs(self, names: list[str]) -> list[Risk]:
         """The risk of every two columns, the most identifying first."""
         found = [self.of(*pair) for pair in combinations(names[:MOST_PAIRED], 2)]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
+
+import pyarrow.compute as pc
 
 from shoal.inspection.facts import Facts
 from shoal.inspection.risk import Measure
@@ -20,13 +23,19 @@ RoleName = Literal["person", "time", "quasi", "sensitive", "attribute", "items",
 _PERSON: Final = _words("""
     user person patient customer client subscriber visitor member passenger employee student account maid device
     imei imsi msisdn mac owner rider driver worker respondent individual household basket session order invoice
-    transaction uid pid
+    transaction uid pid login mrn
     kunde kunden nutzer benutzer mitglied utilisateur usager usuario cliente paciente utente
 """)
 _PEOPLE: Final = _words("""
-    user person patient customer client subscriber member passenger employee student respondent individual
+    user person patient customer client subscriber member passenger employee student respondent individual login mrn
 """)
 """Of these, the ones that are people for sure: a device, a session or an order is not."""
+_SEVERAL: Final = _words("""
+    device household basket session order invoice transaction request visit event ticket trip ride booking reservation
+    call message post record row line entry stay encounter appointment claim contract purchase payment receipt
+    shipment delivery search query click impression ip address
+""")
+"""Things of which one person has several: user_session and patient_visit_id count more than people."""
 _PROPERTIES: Final = _words("""
     count counts type kind class category group segment status state age sex gender amount total sum rate score rating
     share size level tier language country city region since year month day version model brand os agent platform
@@ -40,7 +49,9 @@ _TIME: Final = _words("""
 """)
 _NAMES: Final = _words("""
     name firstname lastname surname forename fullname username email mail phone telephone mobile fax ssn passport
-    iban address street url_photo photo signature license licence plate nickname birthname
+    iban address street url_photo photo signature license licence plate nickname birthname login
+    vorname nachname familienname geburtsname nom prenom nombre apellido apellidos nome cognome
+    adresse anschrift strasse rue direccion indirizzo tel telefon telefono telefone handy natel courriel correo
 """)
 _QUASI: Final = _words("""
     age birth birthday birthdate yob dob sex gender zip zipcode postcode postal plz city town district region
@@ -61,6 +72,8 @@ _ROW_NAMES: Final = _words("id no nr num number key hash uuid code card serial")
 _MOSTLY_OWN: Final = 0.5
 """The share of people with a value of their own from which a column names people, whatever it is called."""
 _IDS: Final = _words("id key no nr number nummer hash uuid code")
+_LONG: Final = 10**8
+"""Numbers of nine digits and more that are all different are those of telephones, cards or insurances."""
 _NOT_PEOPLE: Final = _QUASI | _ATTRIBUTE | _SENSITIVE | _TIME | _PROPERTIES
 _FEW_PEOPLE: Final = 20
 """Fewer are a guess, whatever the column is called."""
@@ -86,7 +99,8 @@ def printable(name: str) -> str:
 
 def words_of(name: str) -> list[str]:
     """The words of a column's name: userId, user_id and USER-ID are user and id."""
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    spaced = unicodedata.normalize("NFKD", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
+    spaced = "".join(letter for letter in spaced if not unicodedata.combining(letter))  # Prénom is prenom
     return _WORD.findall(re.sub(r"([a-z]{3,})id\b", r"\1 id", spaced))
 
 
@@ -97,13 +111,15 @@ def _has(name: str, known: frozenset[str]) -> bool:
 
 def find_person(facts: Mapping[str, Facts]) -> Role | None:
     """The column that says whose row it is: by its name, and by values that recur or are all different."""
-    scores = {name: _person_score(one) for name, one in facts.items() if one.kind in ("text", "whole", "list", "truth")}
-    best = max(scores, key=lambda name: scores[name], default=None)
-    if best is None or scores[best] < 2:
+    scores = {name: _person_score(one) for name, one in facts.items()}
+    able = [name for name, score in scores.items() if score >= 2]
+    best = max(able, key=lambda name: (not _has(name, _SEVERAL), scores[name]), default=None)
+    if best is None:
         return _find_named(facts) or _find_recurring_id(facts)
     one = facts[best]
     is_crowd = one.distinct >= min(_FEW_PEOPLE, _known(one) / 2)
-    found = Role(best, "person", _recurs(one), is_sure=_has(best, _PEOPLE) and is_crowd)
+    is_person = _has(best, _PEOPLE) and not _has(best, _SEVERAL)
+    found = Role(best, "person", _recurs(one), is_sure=is_person and is_crowd)
     named = None if found.is_sure else _find_named(facts)
     # A session, an order or the number of a row: one person has several.
     return named if named is not None and facts[named.column].distinct < one.distinct else found
@@ -133,7 +149,7 @@ def _find_recurring_id(facts: Mapping[str, Facts]) -> Role | None:
 
 
 def _is_id(words: list[str]) -> bool:
-    return bool(words) and words[-1] in _IDS
+    return bool(words) and (words[-1] in _IDS or words[-1].endswith("nummer"))
 
 
 def _known(one: Facts) -> int:
@@ -176,6 +192,8 @@ def find_time(facts: Mapping[str, Facts]) -> Role | None:
 def find_items(facts: Mapping[str, Facts]) -> Role | None:
     """A column whose values are sets."""
     for one in facts.values():
+        if _has(one.name, _NAMES):
+            continue
         if one.kind == "list":
             return Role(one.name, "items", "every value is a list")
         if one.shape == "set" and one.kind == "text":
@@ -195,9 +213,24 @@ def find_attribute(facts: Mapping[str, Facts], taken: set[str]) -> Role | None:
     return Role(best.name, "attribute", f"what people did: {best.distinct:,} different values", is_sure=False)
 
 
-def is_rarely_shared(name: str) -> bool:
-    """Whether a column holds models, versions and the like, of which many are rare."""
-    return _has(name, _MODELS)
+def is_model(one: Facts) -> bool:
+    """Whether a column holds models, versions and the like, of which many are rare; not numbers of phones."""
+    return _has(one.name, _MODELS) and one.kind == "text" and one.shape == "words" and _has_letters(one)
+
+
+def _has_letters(one: Facts) -> bool:
+    known = one.values.drop_null()
+    return bool(len(known)) and pc.mean(pc.match_substring_regex(known, r"\p{L}")).as_py() > _MOSTLY_OWN
+
+
+def names_people(one: Facts) -> bool:
+    """Whether a column holds names, addresses, telephones or another identifier of people."""
+    is_another_id = _person_score(one) >= 3 and one.distinct > _FEW_PEOPLE
+    return one.shape == "email" or (_has(one.name, _NAMES) and not is_model(one)) or is_another_id
+
+
+def _is_long_number(one: Facts) -> bool:
+    return one.kind == "whole" and one.time_unit is None and (pc.min(one.values).as_py() or 0) >= _LONG
 
 
 def role_of(one: Facts, measure: Measure) -> Role:
@@ -206,7 +239,7 @@ def role_of(one: Facts, measure: Measure) -> Role:
     if one.kind == "empty":
         return Role(name, "drop", "it has no values")
     risk = measure.of(name)
-    if one.shape == "email" or (_has(name, _NAMES) and not is_rarely_shared(name)):
+    if names_people(one):
         return Role(name, "drop", "it names people directly")
     if one.shape == "comma":
         return Role(name, "drop", "numbers with a decimal comma; write them with a point to use them")
@@ -217,11 +250,13 @@ def role_of(one: Facts, measure: Measure) -> Role:
     if one.shape in ("code", "free"):
         return Role(name, "drop", f"codes or free text: {risk.words()}")
     is_own = risk.unique > _MOSTLY_OWN and not _has(name, _QUASI)
-    if is_own and (one.kind == "text" or not _ROW_NAMES.isdisjoint(words_of(name))):
+    words = words_of(name)
+    is_id = not _ROW_NAMES.isdisjoint(words) or _is_id(words) or _is_long_number(one)
+    if is_own and (one.kind == "text" or is_id):
         return Role(name, "drop", f"it names people or rows: {risk.words()}", is_sure=False)
     if _has(name, _SENSITIVE) and not _has(name, _QUASI) and not is_own:
-        words = "its name; published unchanged, so only if nobody can know it beforehand"
-        return Role(name, "sensitive", words, is_sure=False)
+        reason = "its name; published unchanged, so only if nobody can know it beforehand"
+        return Role(name, "sensitive", reason, is_sure=False)
     if one.kind == "text" and one.distinct > max(200, 0.5 * measure.people):
         return Role(name, "drop", f"too many different texts to generalize: {risk.words()}", is_sure=False)
     known = "its name; " if _has(name, _QUASI) else "an attacker may know it; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from shoal.errors import ShoalError
@@ -17,10 +17,10 @@ Path = tuple[str, ...]
 """The labels of a value, from itself to the root."""
 
 
-def paths_of(facts: Facts, values: Iterable[str]) -> tuple[list[Path], str]:
-    """A path for every value, and how the tree was found."""
+def paths_of(facts: Facts, values: Iterable[str], common: Collection[str]) -> tuple[list[Path], str]:
+    """A path for every value, and how the tree was found; no label names a value that is not common."""
     listed = sorted({value for value in values if value and value != ROOT})
-    climb, words = _climb(facts, listed)
+    climb, words = _climb(facts, listed, common)
     return _pruned([climb(value) for value in listed]), words
 
 
@@ -41,7 +41,7 @@ def _leafed(table: object) -> object:
     return {label: _leafed(below) for label, below in table.items()} if table else None
 
 
-def _climb(facts: Facts, listed: Sequence[str]) -> tuple[Callable[[str], Path], str]:
+def _climb(facts: Facts, listed: Sequence[str], common: Collection[str]) -> tuple[Callable[[str], Path], str]:
     if len(listed) <= FEW:
         return (lambda value: (value, ROOT)), "few values, each below the root"
     if facts.shape == "host":
@@ -57,7 +57,8 @@ def _climb(facts: Facts, listed: Sequence[str]) -> tuple[Callable[[str], Path], 
     for separator in ("-", "_", ".", ":", " "):
         if _groups(listed, separator):
             return _first_part(separator), f"values by their first part (before {separator!r})"
-    return _balanced(listed), f"blocks of {_FANOUT} neighbours in alphabetical order; a tree of your own loses less"
+    words = f"blocks of {_FANOUT} neighbours in alphabetical order; a tree of your own loses less"
+    return _balanced(listed, common), words
 
 
 def _or_flat(path: Callable[[str], Path]) -> Callable[[str], Path]:
@@ -88,8 +89,36 @@ def _first_part(separator: str) -> Callable[[str], Path]:
     return lambda value: (value, f"{value.partition(separator)[0]}{separator}…", ROOT)
 
 
-def _balanced(listed: Sequence[str]) -> Callable[[str], Path]:
-    return Hierarchy.balanced(listed, _FANOUT, ROOT).path
+def _balanced(listed: Sequence[str], common: Collection[str]) -> Callable[[str], Path]:
+    """Blocks are named after their first and last value; a rare one is counted instead: few people have it."""
+    tree = Hierarchy.balanced(listed, _FANOUT, ROOT)
+    order = sorted(listed, key=int) if all(value.isdecimal() for value in listed) else listed
+    paths = {value: tree.path(value) for value in order}
+    below: dict[str, list[str]] = {}
+    for value, path in paths.items():
+        for label in path[1:-1]:
+            below.setdefault(label, []).append(value)
+    names: dict[str, str] = {}
+    taken = set(listed)
+    for label, values in below.items():
+        name = plain = _block_name(values, common)
+        again = 1
+        while name in taken:
+            again += 1
+            name = f"{plain} ({again})"
+        names[label] = name
+        taken.add(name)
+    return lambda value: (value, *(names[label] for label in paths[value][1:-1]), ROOT)
+
+
+def _block_name(values: Sequence[str], common: Collection[str]) -> str:
+    shown = [value for value in values if value in common]
+    if values[0] in common and values[-1] in common:
+        return f"{values[0]}…{values[-1]}"
+    rare = len(values) - len(shown)
+    if not shown:
+        return f"{rare} rare values"
+    return f"{'…'.join(dict.fromkeys((shown[0], shown[-1])))} + {rare} rare"
 
 
 def _pruned(paths: list[Path]) -> list[Path]:
