@@ -562,6 +562,20 @@ MUTANTS: Final = (
         "tests/serve/test_trials.py::test_the_settings_in_force_decide_as_the_run_did",
     ),
     Mutant(
+        "serve/released.py",
+        "what one listener has read is dropped for all",
+        "read = min((one.next for one in self._listeners)",
+        "read = max((one.next for one in self._listeners)",
+        "tests/serve/test_released.py::test_listeners_at_different_places_both_get_every_row",
+    ),
+    Mutant(
+        "serve/released.py",
+        "two listeners share a place, so that each row reaches one of them",
+        "listener = Listener(self, self._first + len(self._pieces))",
+        "listener = next(iter(self._listeners), Listener(self, self._first + len(self._pieces)))",
+        "tests/serve/test_server.py::test_two_listeners_at_once_both_get_every_row",
+    ),
+    Mutant(
         "serve/events.py",
         "records are accepted before they are stored",
         "await stored",

@@ -105,6 +105,23 @@ def test_a_slow_listener_does_not_disturb_one_that_reads() -> None:
     asyncio.run(story())
 
 
+def test_listeners_at_different_places_both_get_every_row() -> None:
+    async def story() -> None:
+        all_rows = ReleasedRows()
+        behind, ahead = all_rows.listen(), all_rows.listen()
+        assert behind is not None
+        assert ahead is not None
+        wanted = [f"s{number}" for number in range(5)]
+        found = []
+        for number in range(5):
+            all_rows.add(rows(number, 1))
+            found += await read(ahead, 1)
+        assert found == wanted
+        assert await read(behind, 5) == wanted
+
+    asyncio.run(story())
+
+
 def test_streams_end_with_the_run_and_rows_before_are_read() -> None:
     async def story() -> None:
         all_rows = ReleasedRows()

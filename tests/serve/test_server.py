@@ -142,6 +142,19 @@ def test_records_sent_are_released_to_listeners_and_to_the_sink(served: Served, 
     assert [one["site"] for one in published] == ["first", "first", "second", "second"]
 
 
+def test_two_listeners_at_once_both_get_every_row(served: Served) -> None:
+    served.send(visits("first"))  # the run is ready from here on
+    first_state(served.client, lambda state: state["totals"]["published"] == 2)
+    with served.client.stream("GET", "/released") as one, served.client.stream("GET", "/released") as other:
+        for number in range(5):
+            served.send(visits(f"s{number}"))
+        first_state(served.client, lambda state: state["totals"]["published"] == 12)
+        served.stop.ask()
+        found = [[json.loads(line) for line in stream.iter_lines()] for stream in (one, other)]
+    assert [row["site"] for row in found[0]] == [f"s{number}" for number in range(5) for _ in range(2)]
+    assert found[0] == found[1]
+
+
 def test_a_reader_that_does_not_read_is_cut_off(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
     """Its connection breaks, so that nobody takes what came before for everything."""
     served.send(visits("first"))

@@ -88,6 +88,8 @@ def test_the_page_of_sets():
     found = report_evidence(test_sets.under(truth, lambda item: item[0]), truth, test_sets.POLICY)
     assert "classes" in parsed(found.html()).names
     assert any("2 items" in sentence for sentence in found.content["promise"])
+    assert "</h3><h3>" not in found.html(), "a question without an attack says so"
+    assert "No attack of this kind is simulated" in found.html()
 
 
 def test_values_are_escaped():

@@ -46,6 +46,8 @@ _QUESTIONS: Final = {
     "inference": "Can something be inferred about a person?",
 }
 
+_NOT_ATTACKED: Final = "No attack of this kind is simulated on releases of this method."
+
 
 def render(content: Mapping[str, Any]) -> str:
     """Return the page."""
@@ -157,7 +159,7 @@ def _attacks(found: Mapping[str, Any]) -> str:
             for attack in asked if attack["success"]
         ]  # fmt: skip
         head = ["attacker", "success", "95% interval", "guess", "control", "raw", "n"]
-        parts += [f"<h3>{words}</h3>", draw_rates(asked)]
+        parts += [f"<h3>{words}</h3>", draw_rates(asked) if asked else f"<p>{_soft(_NOT_ATTACKED)}</p>"]
         parts.append(table_of(head, rows, range(1, 7)) if rows else "")
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
         parts.append(f"<p class='soft'>Does not apply:</p><ul class='soft'>{''.join(idle)}</ul>" if idle else "")
