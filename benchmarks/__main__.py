@@ -66,6 +66,7 @@ LONG = (
     "live_workers",
     "spark_cost",
     "spark_batch",
+    "spark_audit",
 )
 """What `make bench-all` runs after these: each takes minutes, together about an hour on two busy cores. README and
 docs are filled from both lists and from `BY_HAND`, and from nothing else."""

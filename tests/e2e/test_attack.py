@@ -57,7 +57,8 @@ def test_a_table_of_another_tool(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
-        (("--control", "nowhere.csv", "--trace", "nowhere.csv"), 1, "nowhere.csv"),
+        (("--trace", "nowhere.csv"), 1, "nowhere.csv"),
+        (("--control", "nowhere.csv"), 2, "control: nobody outside the data"),
         (("--knows", "site"), 2, "no quasi-identifiers"),
         (("--targets", "0"), 2, "targets"),
     ],

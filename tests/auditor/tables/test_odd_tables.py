@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections import Counter
 from decimal import Decimal
 
@@ -132,6 +133,19 @@ def test_types_of_arrow(tmp_path_factory, name, data):
 
 
 # ---- what was counted wrongly once
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.timestamp("ns", "Europe/Berlin"), pa.time64("ns"), pa.duration("ns")]
+)
+def test_nanoseconds_are_told_apart_without_pandas(kind, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for values, least in (([1, 2], 1), ([1, 1], 2), ([1000, 1001], 1), ([1000, 1000], 2)):
+        table = pa.table({"p": pa.array(values, kind), "q": ["x", "x"]})
+        assert audited(table) == least
+    parts = [pa.table({"p": pa.array([value], kind), "q": ["x"]}) for value in (1000, 1001)]
+    assert audited(parts) == 1
+    assert audited([pa.table({"p": pa.array([1], kind), "q": ["x"]}), pa.table({"p": ["1"], "q": ["x"]})]) == 1
 
 
 def test_an_open_quote_does_not_swallow_rows(tmp_path):

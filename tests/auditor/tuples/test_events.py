@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -158,10 +159,12 @@ def test_the_bound_is_at_least_the_probability(sizes, found, least):
     for size in sizes:
         share = 1 / size
         exact = [a * (1 - share) + b * share for a, b in zip([*exact, 0.0], [0.0, *exact], strict=True)]
+    of_size = Counter(sizes)
+    shares, times = 1 / np.array(list(of_size), float), np.array(list(of_size.values()), float)
     for many in range(len(sizes) + 1):
         chance = sum(exact[many:])
-        assert math.exp(_log_chance(1 / np.array(sizes, float), many)) >= chance * (1 - 1e-9)
-    firing = [many for many in range(found + 1) if _log_chance(1 / np.array(sizes, float), many) < math.log(1e-10)]
+        assert math.exp(_log_chance(shares, times, many)) >= chance * (1 - 1e-9)
+    firing = [many for many in range(found + 1) if _log_chance(shares, times, many) < math.log(1e-10)]
     assert min(firing, default=found + 1) >= least
 
 

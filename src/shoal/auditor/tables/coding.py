@@ -37,7 +37,7 @@ _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+", re.ASCII)
 
 def exact_key(value: Any) -> Key:
     """Return equal keys only for values that no reader can tell apart."""
-    return value if value is None or isinstance(value, str) else (type(value).__name__, repr(value))
+    return value if value is None or type(value) is str else (type(value).__name__, repr(value))
 
 
 def person_key(value: Any) -> Key:
@@ -134,10 +134,33 @@ class Codes:
         except pa.ArrowNotImplementedError:  # lists, structs and the like
             return _of_objects(column.to_pylist())
         try:
-            values = coded.dictionary.to_pylist()
+            values = _objects(coded.dictionary)
         except UnicodeDecodeError:
             raise InputError(f"column {self.name}: has texts that are not UTF-8; write the file again") from None
         return values, pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+
+
+class FineTime(str):
+    """A time, moment or duration as text, because Python's own types stop at microseconds."""
+
+    __slots__ = ()
+
+
+def _objects(column: Any) -> list[Any]:
+    """Return the values of a column; times in nanoseconds exactly, also where pandas is not installed."""
+    kind = column.type
+    if not pa.types.is_temporal(kind) or getattr(kind, "unit", "") != "ns":
+        return list(column.to_pylist())
+    if pa.types.is_timestamp(kind):
+        coarse = pa.timestamp("us", kind.tz)
+    else:
+        coarse = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
+    numbers, texts = column.cast(pa.int64()).to_pylist(), column.cast(pa.string()).to_pylist()
+    rounded = column.cast(coarse, safe=False).to_pylist()
+    return [
+        FineTime(text) if number is not None and number % 1000 else value
+        for number, text, value in zip(numbers, texts, rounded, strict=True)
+    ]
 
 
 def _of_objects(values: list[Any]) -> tuple[list[Any], Ints]:

@@ -27,6 +27,12 @@ POLICY = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what a scene of the process changes in the environment."""
+    monkeypatch.setenv("SHOAL_KEY_FILE", "")
+
+
 def store(kind: str, *, people: int = 60, each: int = 12) -> tuple[pa.Table, pa.Table]:
     """A store of people with a device each, and its truth; decoys draw the device for each record, or once."""
     draw = np.random.default_rng(5)
