@@ -12,6 +12,7 @@ import shoal
 import shoal.spark
 from shoal.cli.app import app
 from tests.spark.auditor.releases import make_evidence
+from tests.spark.auditor.test_sets import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
 from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
 from tests.spark.auditor.test_z import publish, same_findings, too_few_people
@@ -36,6 +37,16 @@ def test_events(session: Any, tmp_path: Path) -> None:
     report = shoal.spark.audit(**paths)
     assert [found.code for found in report.violations] == ["below-z"]
     same_findings(shoal.audit(**paths), report)
+
+
+def test_sets(session: Any, tmp_path: Path) -> None:
+    evidence = make_sets()
+    certified(evidence)
+    another_set(evidence)
+    paths = evidence.write(tmp_path)
+    report = shoal.spark.audit(**paths)
+    assert {"not-the-image", "certificate-differs"} <= {found.code for found in report.violations}
+    same_report(shoal.audit(**paths), report)
 
 
 def test_a_run_on_spark_with_its_sealed_trace(session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -111,50 +111,64 @@ def _share(value: Any) -> float:
     return float(value)
 
 
-def check_certificate(found: Certificate, promise: SetPromise, release: Sets, notes: Notes) -> None:
-    """Check that the claims match the policy's promise and the number of released records."""
+def check_certificate(found: Certificate, promise: SetPromise, records: int, longest: int, notes: Notes) -> None:
+    """Check that the claims match the promise, the number of released records and the labels of the longest one."""
     if found.m != promise.m or any(not 1 <= claim.size <= promise.m for claim in found.claims):
         _differs(f"it is for other sizes than the policy, whose m is {promise.m}", notes)
-    if found.records != len(release) or found.others.get("released", len(release)) != len(release):
-        _differs(f"it is for another number of records, the release has {len(release)}", notes)
+    if found.records != records or found.others.get("released", records) != records:
+        _differs(f"it is for another number of records, the release has {records}", notes)
     for name in _others_that_differ(found, promise):
         _differs(f"its {name} is not the policy's", notes)
     for size in range(1, promise.m + 1):
-        fault = _fault(found.of(size), size, promise, release)
+        fault = _fault(found.of(size), size, promise, longest)
         if fault:
             _differs(f"size {size}: {fault}", notes)
 
 
-def check_binding(found: Certificate, release: Sets, notes: Notes) -> None:
-    """Check that no entry of the certificate, its sentences included, was changed, and that it is of these sets."""
+def check_binding(
+    found: Certificate, names: Sequence[str], records: Callable[[], Iterable[bytes]], notes: Notes
+) -> None:
+    """Check that no entry of the certificate, its sentences included, was changed, and that it is of these sets.
+
+    ``names`` are the released labels, sorted; ``records`` makes the sets as bytes, sorted.
+    """
     claimed = found.others.get("binding")
     if claimed is None:
         notes.skip("The certificate's sentences, seed and error were not checked: it is not bound to the release.")
-    elif claimed != _binding(found.others, release):
+    elif claimed != _binding(found.others, names, records()):
         _differs("it was changed, or it is of another release", notes)
 
 
-def _binding(certificate: Mapping[str, Any], release: Sets) -> str:
+def _binding(certificate: Mapping[str, Any], names: Sequence[str], records: Iterable[bytes]) -> str:
     """Return the digest of a certificate and of the released sets in any order, each as ranks of its labels."""
     content = {name: value for name, value in certificate.items() if name != "binding"}
-    names = sorted(release.labels[item] for item in np.unique(release.items).tolist())
-    place = {name: rank for rank, name in enumerate(names)}
     digest = hashlib.sha256(b"shoal set certificate 1\n")
-    for part in (content, names):
+    for part in (content, list(names)):
         text = json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         digest.update(f"{text}\n".encode())
-    records = []
-    for start, end in pairwise(release.offsets.tolist()):
-        ranks = sorted(place[release.labels[item]] for item in release.items[start:end].tolist())
-        records.append(b"".join(rank.to_bytes(4, "little") for rank in ranks))
-    for record in sorted(records):
+    for record in records:
         digest.update(len(record).to_bytes(8, "little") + record)
     return digest.hexdigest()
 
 
-def check_empty(found: Certificate, truth: Sets, notes: Notes) -> None:
-    """Check claims that no record has this many items against the truth."""
-    longest = int(truth.sizes.max(initial=0))
+def used_labels(release: Sets) -> list[str]:
+    """Return the labels that records have, sorted."""
+    return sorted(release.labels[item] for item in np.unique(release.items).tolist())
+
+
+def sorted_records(release: Sets, names: Sequence[str]) -> list[bytes]:
+    """Return every set as the ranks of its labels among ``names``; sets sorted."""
+    place = {name: rank for rank, name in enumerate(names)}
+    rank_of = np.array([place.get(label, -1) for label in release.labels], np.int64)
+    records = []
+    for start, end in pairwise(release.offsets.tolist()):
+        ranks = np.sort(rank_of[release.items[start:end]])
+        records.append(ranks.astype("<u4").tobytes())
+    return sorted(records)
+
+
+def check_empty(found: Certificate, longest: int, notes: Notes) -> None:
+    """Check claims that no record has this many items against the longest record of the truth."""
     for size in range(1, min(found.m, longest) + 1):
         if found.is_empty(size):
             _differs(f"size {size}: it claims that no record has this many items, but one has", notes)
@@ -175,7 +189,7 @@ def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
     return wrong + [f"settings: {name}" for name, value in settings.items() if found_settings.get(name, value) != value]
 
 
-def _fault(claims: list[Claim], size: int, promise: SetPromise, release: Sets) -> str | None:
+def _fault(claims: list[Claim], size: int, promise: SetPromise, longest: int) -> str | None:
     k, sigma = promise.k[size - 1], promise.sigma[size - 1]
     sure, whose = [claim for claim in claims if claim.how in _SURE], {claim.adversary for claim in claims}
     if not claims or not (sure or whose >= set(promise.adversaries)):
@@ -188,7 +202,7 @@ def _fault(claims: list[Claim], size: int, promise: SetPromise, release: Sets) -
         return f"its sigma is not the policy's {sigma}, or not 1 although itemsets were counted"
     if not all(claim in sure or _is_proven(claim) for claim in claims):
         return "its samples do not prove its epsilon and delta, or these do not give its sigma"
-    if any(claim.how == "empty" for claim in claims) and (release.sizes >= size).any():
+    if any(claim.how == "empty" for claim in claims) and longest >= size:
         return "it claims that no record has this many items, but released sets have"
     return None
 

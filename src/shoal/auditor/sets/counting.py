@@ -141,11 +141,15 @@ def marked_subsets(sets: Sets, size: int, marked: Ints) -> Ints:
 
 def chance_per_person(sets: Sets, size: int, hits: Ints) -> float | None:
     """Return the probability that a uniform subset of a uniform person is a hit."""
+    total, able = chances(sets, size, hits)
+    return total / able if able else None
+
+
+def chances(sets: Sets, size: int, hits: Ints) -> tuple[float, int]:
+    """Return the sum of those probabilities over all persons with enough items, and how many persons these are."""
     able = sets.sizes >= size
-    if not able.any():
-        return None
-    ways = np.array([math.comb(length, size) for length in range(int(sets.sizes.max()) + 1)], np.float64)
-    return float((hits[able] / ways[sets.sizes[able]]).mean())
+    ways = np.array([math.comb(length, size) for length in range(int(sets.sizes.max(initial=0)) + 1)], np.float64)
+    return float((hits[able] / ways[sets.sizes[able]]).sum()), int(able.sum())
 
 
 def distinct(labels: Ints) -> Iterator[tuple[Bools, Ints]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,15 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
-from shoal.auditor.sets.certificate import Certificate, check_binding, check_certificate, check_empty, read_certificate
+from shoal.auditor.sets.certificate import (
+    Certificate,
+    check_binding,
+    check_certificate,
+    check_empty,
+    read_certificate,
+    sorted_records,
+    used_labels,
+)
 from shoal.auditor.sets.partition import (
     Partition,
     check_antichain,
@@ -36,11 +43,17 @@ from shoal.auditor.sets.partition import (
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of, unfit_rows
 from shoal.auditor.sets.records import Sets, collect
+from shoal.auditor.sets.reporting import (
+    NO_PARTITION,
+    all_items,
+    measure_loss,
+    report_itemsets,
+    report_labels,
+    write_measured,
+)
 from shoal.auditor.sets.sampling import seeded_generator
 from shoal.auditor.sets.shares import CountedSets, Measured, measure_images, measure_own
 from shoal.auditor.trace import trace_with
-
-_ROUNDING = 1e-12
 
 
 def audit_sets(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
@@ -56,9 +69,12 @@ def _judge(policy: Policy, promise: SetPromise, rows: Rows, given: tuple[Any, An
     release, truth, trace = given
     column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
     if check_columns((column,), rows, notes):
-        sets = _read_release(rows, column, policy, notes)
+        sets = read_released_sets(rows, column, policy, notes)
         certificate = read_certificate(release)
-        promise = _sharpened(promise, certificate, sets, notes)
+        promise = sharpened(promise, certificate, len(sets), int(sets.sizes.max(initial=0)), notes)
+        if certificate is not None:
+            names = used_labels(sets)
+            check_binding(certificate, names, lambda: sorted_records(sets, names), notes)
         judge = _Judge(policy, promise, sets, read_blocks(release), certificate, notes)
         judge.judge_release()
         if truth is None:
@@ -69,7 +85,8 @@ def _judge(policy: Policy, promise: SetPromise, rows: Rows, given: tuple[Any, An
             judge.judge_truth(truth, trace, release)
 
 
-def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets:
+def read_released_sets(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets:
+    """Read the released sets; report rows that are unreadable or repeat a label."""
     entries = read_entries(rows, column, separator_of(policy, "sink"))
     unreadable = rows.broken | unfit_rows(rows, column)
     unreadable[entries.owner[entries.label < 0]] = True
@@ -80,13 +97,14 @@ def _read_release(rows: Rows, column: str, policy: Policy, notes: Notes) -> Sets
     return sets
 
 
-def _sharpened(promise: SetPromise, certificate: Certificate | None, sets: Sets, notes: Notes) -> SetPromise:
+def sharpened(
+    promise: SetPromise, certificate: Certificate | None, records: int, longest: int, notes: Notes
+) -> SetPromise:
     """Return the promise with the certificate's: for a counted size every itemset has its k."""
     if certificate is None:
         notes.skip("The certificate was not checked: the release has no certificate file next to it.")
         return promise
-    check_certificate(certificate, promise, sets, notes)
-    check_binding(certificate, sets, notes)
+    check_certificate(certificate, promise, records, longest, notes)
     counted = [certificate.is_sure(size) for size in range(1, promise.m + 1)]
     sigma = tuple(1.0 if sure else share for sure, share in zip(counted, promise.sigma, strict=True))
     return replace(promise, sigma=sigma)
@@ -120,9 +138,9 @@ class _Judge:
         self._measure_k([found for found in found_of.values() if found is not None])
         for size, found in found_of.items():
             sigma = self.promise.sigma[size - 1]
-            self._write("released", size, found)
+            write_measured("released", size, found, notes)
             if found is not None and sigma == 1:
-                self._report_labels(size, found)
+                report_labels(size, found, self.promise, notes)
 
     def _measure_k(self, found: list[Measured]) -> None:
         """Measure how many records share the rarest set of labels; a sample may miss the rarest."""
@@ -146,27 +164,12 @@ class _Judge:
     def _sizes(self) -> range:
         return range(1, self.promise.m + 1)
 
-    def _report_labels(self, size: int, found: Measured) -> None:
-        """Report label sets below k: each is the image of some itemset, and with sigma 1 each needs k records."""
-        sentence = f"Sets of {size} labels are in fewer than k = {self.promise.k[size - 1]} released records."
-        if found.rows is not None:
-            self.notes.violation("below-k", sentence, rows=found.rows)
-        else:
-            self.notes.violation("below-k", sentence, count=found.below)
-            self._note_sampled(size)
-
     def _is_settled_by_labels(self, size: int) -> bool:
         """Return whether all sets of at most as many labels were counted: an itemset's image is one of them."""
         return all(
             self.counted.is_countable(fewer) and self.promise.k[fewer - 1] >= self.promise.k[size - 1]
             for fewer in range(1, size + 1)
         )
-
-    def _note_sampled(self, size: int) -> None:
-        self.notes.skip(f"Not all sets of size {size} were checked: too many, a sample was drawn.")
-
-    def _write(self, side: str, size: int, found: Measured | None) -> None:
-        self.notes.metrics[f"{side}_sets_of_{size}"] = None if found is None else found.to_dict()
 
     # ---- with the truth
 
@@ -178,13 +181,13 @@ class _Judge:
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)
         before = self._measure_before(truth)
-        names = self._names()
+        names = all_items(self.promise, self.blocks)
         if names is not None:
             truth = only_known(truth, names, notes)
         if self.promise.drop_rare is not None:
             truth = only_common(truth, self.promise.drop_rare, notes)
         if self.certificate is not None:
-            check_empty(self.certificate, truth, notes)
+            check_empty(self.certificate, int(truth.sizes.max(initial=0)), notes)
         self.judge_blocks(truth)
         if not len(self.release):
             notes.violation("record-missing", "The release has no row.", count=int((truth.sizes > 0).sum()))
@@ -198,20 +201,13 @@ class _Judge:
                 truth, positions = truth.only(positions >= 0), positions[positions >= 0]
         partition = self._partition(truth, positions)
         if partition is None:
-            notes.skip(
-                "The items of a label are not known, so neither the image nor the share of original "
-                "itemsets was checked: give a hierarchy in the policy, a blocks file next to the release, or the trace."
-            )
+            notes.skip(NO_PARTITION)
             return
         self._judge_image(truth, partition, positions, is_file=isinstance(release, str | Path))
         self._judge_originals(truth, partition, before)
-        self._measure_loss(truth, partition)
-
-    def _names(self) -> Collection[str] | None:
-        """Return all items; None if any item is allowed."""
-        if self.promise.generalization.way is None and self.blocks is not None:
-            return {item for items in self.blocks.values() for item in items}
-        return self.promise.generalization.names
+        measure_loss(
+            truth.labels, np.bincount(truth.items, minlength=len(truth.labels)), partition, self.promise, notes
+        )
 
     def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
         generalization = self.promise.generalization
@@ -236,7 +232,8 @@ class _Judge:
         """Measure the risk of the input: original itemsets, counted in the original records."""
         counted = CountedSets(truth)
         for size in self._sizes():
-            self._write("risk_before", size, measure_own(counted, size, self.promise.k[size - 1], self.rng))
+            found = measure_own(counted, size, self.promise.k[size - 1], self.rng)
+            write_measured("risk_before", size, found, self.notes)
         return counted
 
     def _judge_originals(self, truth: Sets, partition: Partition, before: CountedSets) -> None:
@@ -249,51 +246,9 @@ class _Judge:
         for size in self._sizes():
             k = self.promise.k[size - 1]
             found = measure_images(known, partition.label_of, self.counted, size, k, self.rng)
-            self._write("risk_after", size, found)
+            write_measured("risk_after", size, found, self.notes)
             if found is not None:
-                self._report_itemsets(size, found)
-
-    def _report_itemsets(self, size: int, found: Measured) -> None:
-        k, sigma = self.promise.k[size - 1], self.promise.sigma[size - 1]
-        if sigma == 1:
-            sentence = f"Itemsets of size {size} share their image with fewer than k = {k} records."
-            self.notes.violation("itemset-below-k", sentence, count=found.below)
-            if not found.is_counted and not self._is_settled_by_labels(size):
-                self._note_sampled(size)
-            return
-        for adversary in self.promise.adversaries:
-            share = found.shares[adversary]
-            broken = share.low > 1 - sigma + _ROUNDING
-            how = "" if found.is_counted else " (lower bound, 99.9% sure)"
-            self.notes.violation(
-                "sigma-broken",
-                f"Size {size}, adversary {adversary}: {share.low:.4%}{how} of the itemsets share their image with "
-                f"fewer than k = {k} records; at most {1 - sigma:.4%} may.",
-                count=found.below if broken else 0,
-            )
-
-    def _measure_loss(self, truth: Sets, partition: Partition) -> None:
-        label = partition.label_of[truth.items]
-        known = label >= 0
-        if not known.any():
-            return
-        names = np.array(truth.labels, np.object_)[truth.items[known]]
-        shown = np.array(partition.labels, np.object_)[label[known]]
-        dropped = float(self.notes.metrics.get("items_dropped_share") or 0.0)  # lost as if they were all items
-        self.notes.metrics["items_generalized_share"] = float((names != shown).mean()) * (1 - dropped)
-        cost = self._ncp_of_labels(partition)
-        self.notes.metrics["ncp"] = float(cost[label[known]].mean()) * (1 - dropped) + dropped
-
-    def _ncp_of_labels(self, partition: Partition) -> Any:
-        """Return for every label the share of all items under it; 0 for a single item."""
-        tree = self.promise.generalization.tree
-        if tree is not None:
-            leaves = tree.leaf_counts()
-            below, total = np.array([leaves.get(label, 0) for label in partition.labels]), leaves[tree.root]
-        else:
-            known = partition.label_of[partition.label_of >= 0]
-            below, total = np.bincount(known, minlength=len(partition.labels)), len(known)
-        return np.where(below > 1, below / total, 0.0)
+                report_itemsets(size, found, self.promise, self.notes, is_settled=self._is_settled_by_labels(size))
 
 
 def _mean(sizes: Ints) -> float | None:

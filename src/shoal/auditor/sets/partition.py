@@ -41,12 +41,17 @@ def only_known(truth: Sets, names: Collection[str], notes: Notes) -> Sets:
 
 def only_common(truth: Sets, least: int, notes: Notes) -> Sets:
     """Return the truth without the items that fewer records contain, which must not be released."""
-    records = np.bincount(truth.items, minlength=len(truth.labels))  # a record has every item once
-    is_rare = (records > 0) & (records < least)
-    lost = is_rare[truth.items]
-    notes.metrics["items_dropped"] = int(is_rare.sum())
-    notes.metrics["items_dropped_share"] = float(lost.mean()) if len(lost) else 0.0
+    lost = rare_items(np.bincount(truth.items, minlength=len(truth.labels)), least, notes)[truth.items]
     return collect(truth.owners, truth.items, len(truth), truth.labels, ~lost) if lost.any() else truth
+
+
+def rare_items(records: Ints, least: int, notes: Notes) -> Bools:
+    """Return which items fewer records contain; ``records`` is the number of records with each item."""
+    is_rare = (records > 0) & (records < least)
+    total = int(records.sum())
+    notes.metrics["items_dropped"] = int(is_rare.sum())
+    notes.metrics["items_dropped_share"] = int(records[is_rare].sum()) / total if total else 0.0
+    return np.asarray(is_rare, np.bool_)
 
 
 def check_antichain(release: Sets, hierarchy: Hierarchy, own: Collection[str], notes: Notes) -> None:

@@ -34,6 +34,17 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """Rows of the truth before rows of one person become a record."""
+
+    entries: Entries
+    usable: Bools
+    persons: list[str] | None
+    """All persons; None if every row is a record."""
+    person: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """The original records, in the order in which their persons first appear."""
 
@@ -80,18 +91,28 @@ def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
     """Read the original records; all rows of one person are one record."""
     rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
     rows = by_stream(rows, policy.section("stream"))
+    found = list_rows(rows, policy, promise, is_by_person=promise.person in rows.columns)
+    if found.persons is not None:
+        return _by_person(found, len(found.persons))
+    entries = found.entries
+    sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
+    return Truth(sets, int((~found.usable).sum()))
+
+
+def list_rows(rows: Rows, policy: Policy, promise: SetPromise, *, is_by_person: bool) -> Listed:
+    """Read rows of the truth; ``is_by_person`` says whether they name their person."""
     if len(rows):
         rows.require(promise.item)
     separator = separator_of(policy, "source")
-    is_by_person = promise.person in rows.columns
     if promise.person and not is_by_person and len(rows) and not _speaks_for_itself(rows, promise.item):
         rows.require(promise.person)
     one_item = is_by_person and separator is None
     entries = read_entries(rows, promise.item, separator, one_item=one_item, trims=_trims_items(policy))
-    if promise.person and is_by_person:
-        return _by_person(rows, promise.person, entries, ~unfit_rows(rows, promise.item))
-    has_label, unusable = entries.label >= 0, rows.broken | unfit_rows(rows, promise.item)
-    return Truth(collect(entries.owner, entries.label, len(rows), entries.labels, has_label), int(unusable.sum()))
+    fits = ~rows.broken & ~unfit_rows(rows, promise.item)
+    if not (promise.person and is_by_person):
+        return Listed(entries, fits, None, np.arange(len(rows)))
+    names, (code,) = shared_codes(rows.text(promise.person))
+    return Listed(entries, is_someone(code, names) & fits & ~_nested_rows(rows, promise.person), names, code)
 
 
 def _trims_items(policy: Policy) -> bool:
@@ -140,11 +161,10 @@ def _nested_rows(rows: Rows, column: str) -> Bools:
     return np.concatenate([np.zeros(0, np.bool_), *nested])
 
 
-def _by_person(rows: Rows, person: str, entries: Entries, fits: Bools) -> Truth:
-    names, (code,) = shared_codes(rows.text(person))
-    usable = is_someone(code, names) & ~rows.broken & fits & ~_nested_rows(rows, person)
+def _by_person(found: Listed, persons: int) -> Truth:
+    entries, usable, code = found.entries, found.usable, found.person
     # Codes are in order of first appearance; persons without a usable row get no number.
-    present = np.zeros(len(names), np.bool_)
+    present = np.zeros(persons, np.bool_)
     present[code[usable]] = True
     number = np.cumsum(present) - 1
     keep = usable[entries.owner] & (entries.label >= 0)

@@ -72,7 +72,7 @@ class Measured:
     shares: dict[str, Share]
     """By adversary: the share of sets below k."""
     rows: Bools | None
-    """Which records contain a set below k; None if sampled."""
+    """Which records contain a set below k; None if not known."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return values for the report."""
@@ -100,25 +100,30 @@ def measure_images(
     """Measure sets of original items: how many released records contain their labels?"""
     if truth.is_countable(size) and all(release.is_countable(fewer) for fewer in range(1, size + 1)):
         found = truth.tally(size)
-        return _counted(truth.sets, found, _image_supports(found, label_of, release), k)
+        return _counted(truth.sets, found, image_supports(found, label_of, release.tally), k)
     return _sampled(truth, lambda rows: release.supports.of_rows(label_of[rows]), size, k, rng)
 
 
-def _image_supports(found: Tally, label_of: Ints, release: CountedSets) -> Ints:
+def image_supports(found: Tally, label_of: Ints, released: Callable[[int], Tally]) -> Ints:
+    """Return how many released records contain the labels of each set of items."""
     supports = np.empty(len(found.codes), np.int64)
     for start in range(0, len(supports), _AT_ONCE):
         part = supports[start : start + _AT_ONCE]
         for rows, labels in distinct(label_of[found.decoded(start, start + _AT_ONCE)]):
-            part[rows] = release.tally(labels.shape[1]).of(labels)
+            part[rows] = released(labels.shape[1]).of(labels)
     return supports
 
 
 def _counted(sets: Sets, found: Tally, supports: Ints, k: int) -> Measured | None:
     if not len(supports):
         return None
+    hits = marked_subsets(sets, found.size, found.codes[supports < k])
+    return from_counts(supports, k, chance_per_person(sets, found.size, hits) or 0.0, hits > 0)
+
+
+def from_counts(supports: Ints, k: int, by_person: float, rows: Bools | None) -> Measured:
+    """Measure sets that were all counted; ``by_person`` is the share below k of the subsets of a person."""
     below = supports < k
-    hits = marked_subsets(sets, found.size, found.codes[below])
-    by_person = chance_per_person(sets, found.size, hits) or 0.0
     return Measured(
         is_counted=True,
         looked_at=len(supports),
@@ -126,7 +131,7 @@ def _counted(sets: Sets, found: Tally, supports: Ints, k: int) -> Measured | Non
         smallest=int(supports.min()),
         unique=_exact(float((supports == 1).mean())),
         shares={"itemset": _exact(float(below.mean())), "person": _exact(by_person)},
-        rows=hits > 0,
+        rows=rows,
     )
 
 

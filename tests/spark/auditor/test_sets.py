@@ -1,0 +1,272 @@
+"""The audit of sets in parts says what the audit on one machine says, of sound and of broken releases."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import shoal
+from shoal.auditor import AuditReport
+from shoal.spark.auditor.entry import audit_on
+from shoal.spark.auditor.sets import tallies
+from tests.spark.auditor.test_tuples import ManyBins, same_report
+
+TREE = {"any": {"west": ["la", "sf"], "east": ["ny", "dc", "bos"], "south": ["mia", "atl"]}}
+LABEL = {"la": "west", "sf": "west", "mia": "south", "atl": "south"}
+LABEL_OF = {item: LABEL.get(item, item) for item in ("la", "sf", "ny", "dc", "bos", "mia", "atl")}
+PROMISED = {"method": "k^m", "m": 2, "k": 5, "sigma": 1.0, "item": "item", "column": "items"}
+HIERARCHY = {"generalize": {"hierarchy": {"kind": "nested", "tree": TREE}}}
+
+
+@dataclass
+class SetEvidence:
+    """A release of sets with its truth and trace, to be broken and written."""
+
+    truth: list[dict[str, Any]]
+    release: list[list[str]]
+    trace: list[dict[str, Any]]
+    promised: dict[str, Any]
+    blocks: dict[str, list[str]] | None = None
+    certificate: dict[str, Any] | None = None
+    has_trace: bool = True
+
+    def write(self, folder: Path, files: int = 3) -> dict[str, Any]:
+        """Write all parts to files; return the arguments of an audit."""
+        released = [{"items": labels} for labels in self.release]
+        for name, rows in (("release", released), ("truth", self.truth), ("trace", self.trace)):
+            (folder / name).mkdir()
+            size = max(-(-len(rows) // files), 1)
+            for number in range(files):
+                lines = b"".join(orjson.dumps(row) + b"\n" for row in rows[number * size : number * size + size])
+                (folder / name / f"part-{number}.jsonl").write_bytes(lines)
+        for name in ("blocks", "certificate"):
+            if getattr(self, name) is not None:
+                (folder / f"release.{name}.json").write_text(json.dumps(getattr(self, name)))
+        policy = {
+            "stream": {"person": "who"}, "source": {"kind": "jsonl", "path": "x"},
+            "sink": {"kind": "jsonl", "path": "y"}, "anonymize": self.promised,
+        }  # fmt: skip
+        trace = str(folder / "trace") if self.has_trace else None
+        return {"release": str(folder / "release"), "truth": str(folder / "truth"), "trace": trace, "policy": policy}
+
+
+def make_sets(people: int = 240, **promised: Any) -> SetEvidence:
+    """People with items in rows of several files; released in another order, with labels above some items."""
+    draw = random.Random(5)
+    pairs: list[tuple[str | None, str]] = []
+    owned: dict[str, list[str]] = {}
+    for number in range(people):
+        owned[f"p{number}"] = draw.sample(sorted(LABEL_OF), draw.choice([1, 2, 2, 3]))
+        pairs += [(f"p{number}", item) for item in owned[f"p{number}"]]
+    draw.shuffle(pairs)
+    pairs.insert(30, (None, "la"))
+    order = list(dict.fromkeys(person for person, _ in pairs if person))
+    positions = list(range(people))
+    draw.shuffle(positions)
+    release: list[list[str]] = [[] for _ in order]
+    for person, at in zip(order, positions, strict=True):
+        release[at] = sorted({LABEL_OF[item] for item in owned[person]})
+    return SetEvidence(
+        [{"who": person, "item": item} for person, item in pairs], release,
+        [{"row": row, "position": at} for row, at in enumerate(positions)], {**PROMISED, **HIERARCHY, **promised},
+    )  # fmt: skip
+
+
+def bound_certificate(evidence: SetEvidence) -> dict[str, Any]:
+    """A certificate that all pairs were counted, bound to the sets."""
+    sizes = [{"size": size, "k": 5, "how": "counted", "adversary": "everyone", "sigma": 1.0} for size in (1, 2)]
+    content: dict[str, Any] = {"sizes": sizes, "m": 2, "records": len(evidence.release), "statement": "counted"}
+    names = sorted({label for labels in evidence.release for label in labels})
+    digest = hashlib.sha256(b"shoal set certificate 1\n")
+    for part in (content, names):
+        text = json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        digest.update(f"{text}\n".encode())
+    for record in sorted(
+        b"".join(rank.to_bytes(4, "little") for rank in sorted(map(names.index, labels))) for labels in evidence.release
+    ):
+        digest.update(len(record).to_bytes(8, "little") + record)
+    return {**content, "binding": digest.hexdigest()}
+
+
+def judged(evidence: SetEvidence, folder: Path) -> tuple[AuditReport, AuditReport]:
+    paths = evidence.write(folder)
+    here, there = shoal.audit(**paths), audit_on(ManyBins(), **paths)
+    same_report(here, there)
+    return here, there
+
+
+def by_blocks(evidence: SetEvidence) -> None:
+    evidence.promised = PROMISED
+    evidence.blocks = {}
+    for item, label in LABEL_OF.items():
+        evidence.blocks.setdefault(label, []).append(item)
+
+
+def without_trace(evidence: SetEvidence) -> None:
+    evidence.has_trace = False
+
+
+def certified(evidence: SetEvidence) -> None:
+    evidence.certificate = bound_certificate(evidence)
+
+
+def share_promised(evidence: SetEvidence) -> None:
+    evidence.promised = {**evidence.promised, "sigma": [0.9, 0.8], "adversary": "both", "m": 2}
+
+
+@pytest.mark.parametrize("also", [None, by_blocks, without_trace, certified, share_promised])
+def test_a_sound_release(tmp_path: Path, also: Any) -> None:
+    evidence = make_sets()
+    if also is not None:
+        also(evidence)
+    here, there = judged(evidence, tmp_path)
+    assert there.ok, there.text()
+    assert there.not_checked == here.not_checked
+    assert there.metrics["smallest_k"] == 12
+    assert there.metrics["records"] == 240
+    assert there.metrics["unusable_rows"] == 1
+    assert 0 < there.metrics["ncp"] < 0.2
+
+
+def a_lost_row(evidence: SetEvidence) -> None:
+    without_trace(evidence)
+    evidence.release.pop(100)
+
+
+def a_row_twice(evidence: SetEvidence) -> None:
+    without_trace(evidence)
+    evidence.release.append(evidence.release[100])
+
+
+def a_row_without_record(evidence: SetEvidence) -> None:
+    evidence.release.append(evidence.release[100])
+
+
+def another_set(evidence: SetEvidence) -> None:
+    evidence.release[7] = ["dc", "ny", "west"]
+
+
+def an_item_next_to_its_label(evidence: SetEvidence) -> None:
+    at = next(at for at, labels in enumerate(evidence.release) if "west" in labels)
+    evidence.release[at] = [*evidence.release[at], "la"]
+
+
+def a_rare_pair(evidence: SetEvidence) -> None:
+    """Ask for more people than the rarest pair has; its rows are in all files."""
+    evidence.promised = {**evidence.promised, "k": 14}
+
+
+def a_share_too_small(evidence: SetEvidence) -> None:
+    evidence.promised = {**evidence.promised, "k": 20, "sigma": 0.95, "adversary": "both"}
+
+
+def a_record_not_decided(evidence: SetEvidence) -> None:
+    evidence.trace[3]["row"] = 200
+
+
+def a_position_twice(evidence: SetEvidence) -> None:
+    evidence.trace[3]["position"] = evidence.trace[200]["position"]
+
+
+def a_record_held_back(evidence: SetEvidence) -> None:
+    evidence.trace[5]["position"] = -1
+
+
+def a_record_that_does_not_exist(evidence: SetEvidence) -> None:
+    evidence.trace[5]["row"] = 9999
+
+
+def a_label_twice(evidence: SetEvidence) -> None:
+    evidence.release[200] = [*evidence.release[200], evidence.release[200][0]]
+
+
+def an_unknown_label(evidence: SetEvidence) -> None:
+    evidence.release[200] = [*evidence.release[200], "moon"]
+
+
+def another_block(evidence: SetEvidence) -> None:
+    by_blocks(evidence)
+    assert evidence.blocks is not None
+    evidence.blocks["west"] = ["la"]
+    evidence.blocks["ny"] = ["ny", "sf"]
+
+
+def another_certificate(evidence: SetEvidence) -> None:
+    certified(evidence)
+    evidence.release[0], evidence.release[9] = ["ny"], ["ny", "dc"]
+
+
+def an_unlinked_trace(evidence: SetEvidence) -> None:
+    evidence.trace = [{"row": entry["row"]} for entry in evidence.trace]
+
+
+def no_rows(evidence: SetEvidence) -> None:
+    evidence.release = []
+
+
+def in_input_order(evidence: SetEvidence) -> None:
+    placed = [evidence.release[entry["position"]] for entry in evidence.trace]
+    evidence.release = placed
+    for row, entry in enumerate(evidence.trace):
+        entry["position"] = row
+
+
+BROKEN: dict[Callable[[SetEvidence], None], set[str]] = {
+    a_lost_row: {"record-missing"},
+    a_row_twice: {"record-added"},
+    a_row_without_record: {"record-added"},
+    another_set: {"not-the-image"},
+    an_item_next_to_its_label: {"not-an-antichain", "not-the-image", "below-k", "label-of-no-item"},
+    a_rare_pair: {"below-k", "itemset-below-k"},
+    a_share_too_small: {"sigma-broken"},
+    a_record_not_decided: {"trace-broken", "undecided"},
+    a_position_twice: {"trace-broken"},
+    a_record_held_back: {"record-missing"},
+    a_record_that_does_not_exist: {"trace-broken", "undecided"},
+    a_label_twice: {"label-twice"},
+    an_unknown_label: {"unknown-label"},
+    another_block: {"not-the-image"},
+    another_certificate: {"certificate-differs"},
+    an_unlinked_trace: {"unchecked-promise"},
+    no_rows: {"record-missing"},
+    in_input_order: {"in-input-order"},
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda one: one.__name__)
+def test_a_broken_release(tmp_path: Path, broken: Callable[[SetEvidence], None]) -> None:
+    evidence = make_sets()
+    broken(evidence)
+    _, there = judged(evidence, tmp_path)
+    assert BROKEN[broken] <= {found.code for found in there.findings}
+
+
+def test_rare_items(tmp_path: Path) -> None:
+    evidence = make_sets(drop_rare=70)
+    judged(evidence, tmp_path)
+
+
+def test_what_is_not_counted_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "_CELLS", 20)
+    monkeypatch.setattr(tallies, "SORTED_BUDGET", 20)
+    there = audit_on(ManyBins(), **make_sets().write(tmp_path))
+    assert there.metrics["released_sets_of_2"] is None
+    assert [sentence for sentence in there.not_checked if "no sample is drawn" in sentence] == [
+        "Sets of 2 labels were not counted: too many, and no sample is drawn on Spark.",
+        "Itemsets of 2 items were not counted: too many, and no sample is drawn on Spark.",
+    ]
+
+
+def test_labels_that_only_the_trace_shows(tmp_path: Path) -> None:
+    evidence = make_sets()
+    evidence.promised = PROMISED
+    there = audit_on(ManyBins(), **evidence.write(tmp_path))
+    assert any("items of a label are not known" in sentence for sentence in there.not_checked)
