@@ -65,13 +65,48 @@ def test_light_and_dark_differ_and_stay_readable(chromium, page_file):
         assert contrast(behind, ink) >= 7, "WCAG's enhanced contrast"
 
 
-def test_links_work_by_keyboard(chromium, page_file):
+FOCUSED = """() => {
+  const one = document.activeElement, box = one.getBoundingClientRect();
+  return {
+    name: one.tagName, link: one.getAttribute("href"), outline: getComputedStyle(one).outlineStyle,
+    width: parseFloat(getComputedStyle(one).outlineWidth),
+    seen: box.right > 0 && box.bottom > 0 && box.top < innerHeight,
+  }
+}"""
+
+
+def test_everything_is_reached_by_keyboard_and_shows_its_focus(chromium, page_file):
+    page = chromium.new_page(viewport={"width": 400, "height": 900})
+    page.goto(page_file.as_uri())
+    sections = page.evaluate("[...document.querySelectorAll('section')].map(one => '#' + one.id)")
+    stops = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(FOCUSED))
+        if stops[-1]["name"] == "BODY":
+            break
+    assert stops.pop()["name"] == "BODY", "the end of the page is reached"
+    assert [stop["link"] for stop in stops if stop["link"]] == ["#promise", *sections]  # first the link that skips
+    assert [stop["name"] for stop in stops].count("PRE") == 1
+    assert "DIV" in {stop["name"] for stop in stops}, "tables wider than a phone can be scrolled"
+    for stop in stops:
+        assert stop["seen"]
+        assert stop["outline"] == "solid"
+        assert stop["width"] >= 2
+    page.close()
+
+
+def test_the_contents_can_be_skipped(chromium, page_file):
     page = chromium.new_page()
     page.goto(page_file.as_uri())
+    link = page.locator(".skip")
+    assert link.bounding_box()["x"] < 0
     page.keyboard.press("Tab")
+    assert link.bounding_box()["x"] >= 0
     page.keyboard.press("Enter")
     page.wait_for_url("**#promise")
-    assert page.url.endswith("#promise")
+    page.keyboard.press("Tab")  # the next stop is behind the contents
+    assert page.evaluate("document.activeElement.closest('nav')") is None
     page.close()
 
 
@@ -80,5 +115,6 @@ def test_it_prints(chromium, page_file):
     page.goto(page_file.as_uri())
     page.emulate_media(media="print")
     assert page.locator("nav").is_hidden()
+    assert page.locator(".skip").is_hidden()
     assert len(page.pdf()) > 10_000
     page.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import csv
+import hashlib
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -231,6 +232,14 @@ def test_a_page_of_evidence(stage):
     assert ended.summary["windows"]["windows"]
     assert set(ended.summary["repeat"]["sha256"]) == {"release", "truth", "policy"}
     assert b"page           evidence.html" in reported(stage, "--truth", "in.csv", "-o", "evidence.html").out
+
+
+def test_the_checksum_of_a_trace_is_that_of_its_file(stage):
+    stage.sections["trace"] = {"path": "trace.parquet"}
+    assert stage.run("--quiet").code == 0
+    ended = reported(stage, "--truth", "in.csv", "--trace", "trace.parquet", "-o", "evidence.html", "--json")
+    digest = hashlib.sha256(Path("trace.parquet").read_bytes()).hexdigest()
+    assert ended.summary["repeat"]["sha256"]["trace"] == digest
 
 
 def test_a_page_needs_the_input_and_a_place(stage):

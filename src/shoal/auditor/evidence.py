@@ -27,11 +27,11 @@ class Evidence:
     """Rows of the release's text files that are laid out differently from the others."""
 
 
-def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any) -> Evidence:
-    """Read the inputs of an audit of rows, as the policy describes their formats."""
+def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name: str = "release") -> Evidence:
+    """Read the inputs of an audit of rows, as the policy describes their formats; errors call the release `name`."""
     source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
     sink = replace(Format.of(policy.section("sink")), names_once=True)
-    rows = read(release, name="release", expected=sink)
+    rows = read(release, name=name, expected=sink)
     known = None
     if truth is not None:
         known = by_stream(read(truth, name="truth", expected=source), policy.section("stream"))

@@ -46,5 +46,16 @@ def test_a_report_names_what_does_not_apply():
     )
     assert "two  does not apply: no range" in report.text()
     assert report.of(Question.LINKING) == (applies,)
+    assert "control of" not in report.text()
+
+
+@pytest.mark.parametrize(("control_is", "named"), [("people who are not in the data", False), ("by their mode", True)])
+def test_a_control_of_another_kind_is_named(control_is, named):
+    attack = Attack("one", Question.LINKING, "wants", "knows", Rate.counted(9, 100), control=0.1, control_is=control_is)
+    assert ("control of one: by their mode" in AttackReport("fads", (attack,), {}).text()) is named
+
+
+def test_an_attack_that_was_not_tried_is_not_found():
+    report = AttackReport("fads", (), {})
     with pytest.raises(KeyError):
         report["three"]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from shoal import attack
-from shoal.errors import PolicyError
+from shoal.errors import InputError, PolicyError
 from tests.auditor.attacks.scenes import POLICY, TREE, as_it_is, at_the_root, people, ranges
 
 SIDE = 12
@@ -73,6 +73,11 @@ def test_a_release_without_the_column():
     assert "not in both" in found.why_not
     plain = {**POLICY, "anonymize": {**POLICY["anonymize"], "sensitive": []}}
     assert "no sensitive" in attack(as_it_is(truth), truth, plain, other=as_it_is(truth))["two releases"].why_not
+
+
+def test_a_second_release_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"^other: no file"):
+        attack(as_it_is(people()), people(), POLICY, other=tmp_path / "again.csv")
 
 
 def test_without_quasi_identifiers_it_is_refused():

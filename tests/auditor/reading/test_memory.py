@@ -114,8 +114,8 @@ def test_invalid_sizes(size):
 
 
 def test_sizes():
-    assert [size_of(size) for size in (10, "10", "2kB", "1.5 MB", "8 GB", "1 TiB")] == [
-        10, 10, 2048, 1.5 * 2**20, 8 * 2**30, 2**40,
+    assert [size_of(size) for size in (10, "10", "2kB", "2 KB", "1.5 MB", "8 GB", "1 TiB")] == [
+        10, 10, 2048, 2048, 1.5 * 2**20, 8 * 2**30, 2**40,
     ]  # fmt: skip
     assert size_of(None) > 2**28
     assert [spelt(size) for size in (5, 2048, 2**20, 12 * 2**30)] == ["5 bytes", "2.0 kB", "1.0 MB", "12.0 GB"]

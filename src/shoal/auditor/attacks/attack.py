@@ -108,7 +108,7 @@ def attack(  # noqa: PLR0913
         if method not in JUDGES:
             raise PolicyError(f"[anonymize] method: attacks know {', '.join(JUDGES)}")
         rows = read_rows(written, release, truth, trace, control, settings)
-        again = None if other is None else read_rows(written, other, truth, None, None, settings)
+        again = None if other is None else read_rows(written, other, truth, None, None, settings, name="other")
         return attack_rows(rows, settings, again)
 
 
@@ -134,13 +134,15 @@ _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
 }
 
 
-def read_rows(policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings) -> RowEvidence:
-    """Read a release of rows, its truth and the control group."""
+def read_rows(
+    policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings, *, name: str = "release"
+) -> RowEvidence:
+    """Read a release of rows, its truth and the control group; errors call the release `name`."""
     is_flexible = policy.section("anonymize").get("method") == "flexible-k"
     promise = read_flexible_promise(policy) if is_flexible else read_tuple_promise(policy)
     _check_knows(settings.knows, [rule.name for rule in promise.quasi])
     settings.progress("reading")
-    evidence = read_evidence(policy, release, truth, trace)
+    evidence = read_evidence(policy, release, truth, trace, name=name)
     assert evidence.truth is not None
     evidence.release.require(*(rule.name for rule in promise.quasi))
     outside = None

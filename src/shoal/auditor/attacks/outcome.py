@@ -98,6 +98,11 @@ class Attack:
         """Whether the release clearly helps: even the lower end of the interval is above all baselines."""
         return self.success is not None and self.success.low > self.baseline + _CLEAR
 
+    @property
+    def has_own_control(self) -> bool:
+        """Whether it is compared with something else than people who are not in the data."""
+        return self.control is not None and bool(self.control_is) and "not in the data" not in self.control_is
+
     def not_applicable(self, why: str) -> Attack:
         """Return the attack without a rate."""
         return replace(self, why_not=why)
@@ -114,6 +119,7 @@ class Attack:
             "raw": self.raw,
             "control": self.control,
             "control_is": self.control_is,
+            "has_own_control": self.has_own_control,
             "gains": self.gains,
             "why_not": self.why_not,
         }
@@ -159,6 +165,8 @@ class AttackReport:
             lines += [f"  {attack.name:<{width}}  does not apply: {attack.why_not}" for attack in asked
                       if not attack.applies]  # fmt: skip
         lines.append("guess: without the release; raw: on the raw data; control: people who are not in the data;")
+        lines += [f"control of {attack.name}: {attack.control_is};" for attack in self.attacks
+                  if attack.has_own_control]  # fmt: skip
         lines.append("*: clearly above guess and control. What each attacker wants and knows: --json")
         return "\n".join(lines)
 

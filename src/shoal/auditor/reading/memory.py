@@ -15,8 +15,8 @@ from shoal.errors import InputError, PolicyError
 _SHARE: Final = 0.5
 """The share of the machine's memory used by default."""
 _FALLBACK: Final = 8 * 2**30
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]i?)?B?", re.ASCII)
-_POWERS: Final = {"": 0, "k": 1, "M": 2, "G": 3, "T": 4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]i?)?b?", re.ASCII)
+_POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 CODED: Final = 6
 """Bytes of memory for each byte of a dictionary-encoded column: its 64-bit codes, and those of the checks."""
 ARROW: Final = 4
@@ -71,7 +71,7 @@ def size_of(size: Any) -> int:
         return _machine()
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
-    found = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
+    found = _SIZE.fullmatch(size.strip().lower()) if isinstance(size, str) else None
     if found is None or not float(found[1]):
         raise PolicyError('max_memory: give a number of bytes, or text such as "8 GB"')
     return int(float(found[1]) * 1024 ** _POWERS[(found[2] or "").removesuffix("i")])

@@ -14,13 +14,14 @@ _STYLE: Final = """
 @media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--page:#12161c;--line:#333c48;--after:#56b4e9;
 --before:#566270;--bad:#ff9a5c;--good:#4fd1a5;--panel:#1a2028}}
 @media print{:root{--ink:#000;--soft:#444;--page:#fff;--line:#bbb;--after:#0072b2;--before:#b8c2cc;--bad:#b3410b;
---good:#00684d;--panel:#fff}nav{display:none}tr,svg,.card,li{break-inside:avoid}h2,h3{break-after:avoid}
+--good:#00684d;--panel:#fff}nav,.skip{display:none}tr,svg,.card,li{break-inside:avoid}h2,h3{break-after:avoid}
 details>*{display:block}.scroll,pre{overflow:visible!important}pre{white-space:pre-wrap;overflow-wrap:anywhere}}
 *{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 main{max-width:60rem;margin:0 auto;padding:1rem 1.25rem 4rem}h1{font-size:1.7rem;margin:.5rem 0}
 h2{font-size:1.25rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.25rem}
 h3{font-size:1rem;margin:1.2rem 0 .3rem}nav a{margin-right:.9rem;color:var(--after)}
-a:focus-visible,summary:focus-visible{outline:2px solid var(--after);outline-offset:2px}p,li{max-width:46rem}
+a:focus-visible,summary:focus-visible,pre:focus-visible,.scroll:focus-visible{outline:2px solid var(--after);
+outline-offset:2px}p,li{max-width:46rem}
 .soft{color:var(--soft)}table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.5rem 0}
 th,td{text-align:left;padding:.3rem .5rem;border-bottom:1px solid var(--line);vertical-align:top}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}th{vertical-align:bottom}.scroll{overflow-x:auto}
@@ -37,6 +38,7 @@ circle.high{fill:var(--bad)}circle.low{fill:var(--after)}.mark{stroke-width:2}.m
 .mark.control{stroke:var(--good);stroke-dasharray:3 2}.mark.raw{stroke:var(--before)}.key span{margin-right:1rem}
 .key i{display:inline-block;width:.8rem;height:.8rem;margin-right:.3rem;vertical-align:-.1rem}
 code{font-size:.9em;overflow-wrap:anywhere}
+.skip{position:absolute;left:-99rem}.skip:focus{position:static;color:var(--after)}
 """
 _COSTS: Final = ("column", "value", "people who become k-anonymous if it is withheld")
 _DELAYS: Final = {"median": "median", "95%": "95% within", "longest": "longest"}
@@ -69,18 +71,20 @@ def render(content: Mapping[str, Any]) -> str:
     body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in shown)
     note = _soft("Private: this page was made with the raw data and shows their distributions.")
     return page_of(
-        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}<nav>{links}</nav>{body}"
-    )
+        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}"
+        f'<nav aria-label="Contents">{links}</nav>{body}', skip_to=shown[0][0],
+    )  # fmt: skip
 
 
-def page_of(title: str, body: str) -> str:
-    """Return a whole page; the body is HTML already."""
+def page_of(title: str, body: str, *, skip_to: str = "") -> str:
+    """Return a whole page; the body is HTML already. Readers by keyboard may skip to a section."""
+    skip = f'<a class="skip" href="#{skip_to}">Skip the contents</a>' if skip_to else ""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>shoal: {escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
+        f"<body>{skip}<main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
 
 
@@ -152,7 +156,7 @@ def _attacks(found: Mapping[str, Any]) -> str:
     for question, words in _QUESTIONS.items():
         asked = [attack for attack in found["attacks"] if attack["question"] == question]
         rows = [
-            [f"<b>{escape(attack['name'])}</b><br>{_soft(attack['wants'] + ' Knows: ' + attack['knows'] + '.')}",
+            [f"<b>{escape(attack['name'])}</b><br>{_soft(_described(attack))}",
              _share(attack["success"]["rate"]),
              f"{_share(attack['success']['low'])} – {_share(attack['success']['high'])}",
              _share(attack["guess"]), _share(attack["control"]), _share(attack["raw"]), f"{attack['success']['n']:,}"]
@@ -164,6 +168,12 @@ def _attacks(found: Mapping[str, Any]) -> str:
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
         parts.append(f"<p class='soft'>Does not apply:</p><ul class='soft'>{''.join(idle)}</ul>" if idle else "")
     return "".join(parts)
+
+
+def _described(attack: Mapping[str, Any]) -> str:
+    """What an attacker wants and knows, and the control group where it is not people outside the data."""
+    words = f"{attack['wants']} Knows: {attack['knows']}."
+    return f"{words} Control: {attack['control_is']}." if attack["has_own_control"] else words
 
 
 def _classes(found: Mapping[str, Any]) -> str:

@@ -118,7 +118,9 @@ def _promise(policy: Path | None, table: TableOptions, *, is_signed: bool) -> Pa
             "--policy and options for a plain table (--quasi, --k, …) exclude each other; put them in [table]"
         )
     if is_signed and policy is None:
-        raise PolicyError("--policy: an attestation names the policy; write the promise of a plain table under [table]")
+        raise PolicyError(
+            "--policy: give it, too; an attestation names the policy (write the promise of a plain table under [table])"
+        )
     if policy is None and promised is None:
         raise PolicyError("--policy: give the policy, or for a plain table of any tool --quasi COLUMN …")
     return policy if policy is not None else promised or {}

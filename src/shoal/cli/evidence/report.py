@@ -99,6 +99,7 @@ def _write_page(  # noqa: PLR0913
 ) -> int:  # fmt: skip
     import orjson
 
+    from shoal.auditor.digests import checksum
     from shoal.auditor.report.evidence_report import report_evidence
     from shoal.cli.evidence.audit import one_or_all, read_private_trace
     from shoal.cli.output.render import say_written, watch_steps
@@ -109,6 +110,8 @@ def _write_page(  # noqa: PLR0913
             release, one_or_all(truth), policy, trace=read_private_trace(trace), control=control, targets=targets,
             seed=seed, workload=workload, progress=progress,
         )  # fmt: skip
+    if trace is not None:  # of the file as it is, also where it is sealed and was opened first
+        found.content["repeat"]["sha256"]["trace"] = checksum(trace)
     try:
         write_file(out, found.html(), private=True)
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 _NAMES = Parameter(consume_multiple=True, json_list=False, negative="")
+_PAIR = Parameter(negative="")
 
 
 @Parameter(name="*")
@@ -34,7 +35,7 @@ class TableOptions:
     """Promised: different sensitive values in every class."""
     entropy_l: float | None = None
     """Promised: e to the entropy of the sensitive values of every class."""
-    recursive_l: tuple[float, int] | None = None
+    recursive_l: Annotated[tuple[float, int] | None, _PAIR] = None
     """Promised: c and l; the most frequent value is rarer than c times all values from number l on, by frequency."""
     t: float | None = None
     """Promised: largest distance of a class's sensitive values from the table's."""
@@ -44,7 +45,7 @@ class TableOptions:
     """Promised: largest share of one sensitive value in a class."""
     beta: float | None = None
     """Promised: largest relative gain of a sensitive value in a class."""
-    presence: tuple[float, float] | None = None
+    presence: Annotated[tuple[float, float] | None, _PAIR] = None
     """Promised, with --population: least and largest share of a class of the population that is in the table."""
 
     def policy(self) -> dict[str, Any] | None:
