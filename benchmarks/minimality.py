@@ -1,7 +1,7 @@
 """What minimality gives away where l is promised: python -m benchmarks.minimality [--data FOLDER] [--rows N]
 
-Methods add people beyond k until a cluster is l-diverse. Adult (occupation, 15 values) and
-check-ins (homes, 20 areas), k = 5. Without --data: an imitation of Adult alone.
+Methods add people beyond k until a cluster is l-diverse. Adult (occupation, 15 values) and check-ins (homes in 20
+areas or 3 regions), k = 5. Without --data: an imitation of Adult alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import shoal
-from benchmarks.attack_matrix import QUASI, SENSITIVE, homes, publish, split
+from benchmarks.attack_matrix import QUASI, SENSITIVE, homes, publish, regions, split
 from benchmarks.measure import Report, parse, parser
 from benchmarks.real_data import folder_with
 from benchmarks.tuple_streams import _READERS
@@ -18,7 +18,7 @@ from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import Stream
 
 METHODS = ("least-loss", "fads", "fast", "castle")
-K, LEVELS, TARGETS = 5, (3, 5), 1000
+K, TARGETS = 5, 1000
 
 
 def attacked(stream: Stream, method: str, level: int) -> Attack:
@@ -48,13 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = given.rows or (400 if given.tiny else 10_000)
     folder, place = folder_with(given.data, "adult.data"), folder_with(given.data, "checkins.csv")
     adult = (_READERS["adult"][1](folder, rows) if folder else imitate_adult(rows, seed=1)).head(rows)
-    streams = {"Adult": adult.narrowed(QUASI, [SENSITIVE])}
+    streams = {"Adult, 15 values": (adult.narrowed(QUASI, [SENSITIVE]), (3, 5))}
     if place:
-        streams["check-ins"] = homes(_READERS["check-ins"][1](place, rows))
+        areas = homes(_READERS["check-ins"][1](place, rows))
+        streams |= {"check-ins, 20 values": (areas, (3, 5)), "check-ins, 3 values": (regions(areas), (2, 3))}
     report = Report(__file__, given, data=adult.origin + ("; Gowalla check-ins, New York" if place else ""))
     found = [
         (data, method, level, attacked(stream, method, level))
-        for data, stream in streams.items() for method in METHODS for level in LEVELS
+        for data, (stream, levels) in streams.items() for method in METHODS for level in levels
     ]  # fmt: skip
     title = ["data", "method", "l", "success", "95% interval", "most common value", "guess", "classes"]
     report.table("rates", title, [line(*one) for one in found])
