@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 import logging
+import operator
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from llvmlite import ir
+from numba import types
 from numba.core import event
 from numba.core.compiler import DefaultPassBuilder, Flags
 from numba.core.errors import TypingError
+from numba.core.registry import cpu_target
 
 from shoal.kernels import compiling, notice
 from shoal.kernels.compiling import kernel, njit, piece
@@ -89,6 +93,80 @@ def test_quick_options_are_equal_to_numbas_own_exactly_if_their_values_are():
         assert quick != "options"
         for other in several:
             assert (quick == other) == (other == quick) == (quick == compiling._quick(other)) == (one == other)
+
+
+@pytest.fixture
+def no_signatures(monkeypatch):
+    monkeypatch.setattr(compiling, "_SIGNATURES", {})
+    return compiling._SIGNATURES
+
+
+def test_an_operation_is_looked_up_once_for_the_same_types(no_signatures, monkeypatch):
+    looked_up = []
+    usual = types.Function.get_call_type
+
+    def counted(function, context, args, kws):
+        looked_up.append((function.typing_key, *args))
+        return usual(function, context, args, kws)
+
+    monkeypatch.setattr(types.BaseFunction, "get_call_type", counted)
+
+    @kernel
+    def sums(number, other, fraction):
+        return number + other + number + other, fraction + number
+
+    assert sums(1, 2, 0.5) == (6, 1.5)
+    sums_of = [args for key, *args in looked_up if key is operator.add]
+    assert [types.int64, types.int64] in sums_of
+    assert len(set(map(tuple, sums_of))) == len(sums_of)
+    assert all(function.get_impl_key(found) is function.typing_key for found, function, *_ in no_signatures.values())
+
+
+@pytest.mark.parametrize("can_compile", [True, False])
+def test_only_kernels_look_up_operations_once(can_compile, no_signatures):
+    @kernel
+    def read(numbers):
+        return numbers[0] + 1 if can_compile else numbers.no_such_attribute
+
+    with nullcontext() if can_compile else pytest.raises(TypingError):
+        read(np.array([1]))
+    assert "get_call_type" not in vars(types.Function)
+    known = dict(no_signatures)
+    assert known
+    assert njit(lambda number: number * 2.5)(2) == 5
+    assert no_signatures == known
+
+
+def test_what_numba_implements_in_python_is_looked_up_every_time(no_signatures):
+    @kernel
+    def least(number, other):
+        return min(number, other) + 1
+
+    assert least(4, 3) == 4
+    assert {function.typing_key for _, function, *_ in no_signatures.values()} == {operator.add}
+
+
+def test_another_version_of_numba_looks_up_operations_its_own_way(no_signatures, monkeypatch):
+    monkeypatch.setattr(compiling, "FUNCTION_PARTS", (*compiling.FUNCTION_PARTS, "something_else"))
+
+    @kernel
+    def added(number):
+        return number + number
+
+    assert added(5) == 10
+    assert not no_signatures
+
+
+def test_sizes_of_types_are_numbas_own():
+    target = SimpleNamespace(get_abi_sizeof=cpu_target.target_context.get_abi_sizeof)
+    compiling._sized_once(target)
+    named = ir.global_context.get_identified_type("tests.named")
+    named.set_body(ir.IntType(64), ir.IntType(8))
+    kinds = [ir.IntType(8), ir.DoubleType(), ir.LiteralStructType([ir.IntType(64), ir.IntType(8).as_pointer()])]
+    for kind in [*kinds, *kinds, named]:
+        assert target.get_abi_sizeof(kind) == cpu_target.target_context.get_abi_sizeof(kind)
+    assert str(kinds[2]) in compiling._SIZES
+    assert not any("%" in text for text in compiling._SIZES)
 
 
 def test_passes_for_what_no_kernel_contains_are_left_out_and_all_others_kept():

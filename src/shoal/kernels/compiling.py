@@ -11,7 +11,8 @@ only kernels call, both are wasted: they took half of the time to compile the tu
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +36,8 @@ LIBRARY_PARTS: Final = (
 )  # fmt: skip
 GENERATOR_PARTS: Final = ("_data_layout", "_function_pass_manager")
 FLAGS_PARTS: Final = ("_values", "options")
-"""Attributes of Numba's library, of its code generator and of its options that are used here.
+FUNCTION_PARTS: Final = ("_impl_keys", "get_call_type", "typing_key")
+"""Attributes of Numba's library, of its code generator, of its options and of its functions that are used here.
 
 `pipeline_class` is Numba's documented way to replace its compiler; these attributes are not documented. A version of
 Numba with others compiles in its own way: slower, with the same result.
@@ -117,14 +119,68 @@ def _quick(flags: Any) -> Any:
     return _QuickFlags(flags) if is_known else flags
 
 
+_SIGNATURES: Final[dict[tuple[int, ...], tuple[Any, ...]]] = {}
+"""Signatures of operations that were looked up; with the objects whose ids are the key, so that these stay theirs."""
+_SIZES: Final[dict[str, int]] = {}
+
+
+def _signature_of(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    """The signature of an operation, looked up once: Numba tries all versions of `+` for every sum, several times.
+
+    Only what Numba implements itself is remembered: the types of the arguments alone decide which version it is.
+    """
+    look_up = super(types.Function, function).get_call_type
+    if kws or not all(hasattr(function, part) for part in FUNCTION_PARTS):
+        return look_up(context, args, kws)
+    key = tuple(map(id, (function, context, *args)))
+    if key in _SIGNATURES:
+        found = _SIGNATURES[key][0]
+        function._impl_keys[found.args] = function.typing_key  # noqa: SLF001 - as the first time
+        return found
+    found = look_up(context, args, kws)
+    if found is not None and function._impl_keys[found.args] is function.typing_key:  # noqa: SLF001
+        _SIGNATURES[key] = (found, function, context, *args)
+    return found
+
+
+@contextmanager
+def _looked_up_once() -> Iterator[None]:
+    """Remember signatures while a kernel is compiled. Numba compiles one function at a time, under a lock."""
+    function_type: Any = types.Function
+    if "get_call_type" in vars(function_type):  # within another kernel, or in another version of Numba
+        yield
+        return
+    function_type.get_call_type = _signature_of
+    try:
+        yield
+    finally:
+        del function_type.get_call_type
+
+
+def _sized_once(target: Any) -> None:
+    """Remember sizes of types: Numba lets LLVM parse a module for each variable."""
+    size_of = target.get_abi_sizeof
+
+    def size(kind: Any) -> int:
+        text = str(kind)
+        if text not in _SIZES:
+            if "%" in text:  # a name, which says nothing about the size
+                return int(size_of(kind))
+            _SIZES[text] = size_of(kind)
+        return _SIZES[text]
+
+    target.get_abi_sizeof = size
+
+
 class KernelCompiler(Compiler):
-    """Numba's compiler without passes that change no kernel, and without garbage collections.
+    """Numba's compiler without passes that change no kernel, without repeated look-ups and garbage collections.
 
     It keeps most objects it makes; collecting took an eighth of the time.
     """
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, *rest: Any) -> None:
         super().__init__(typing, target, library, args, result, _quick(flags), *rest)
+        _sized_once(self.state.targetctx)  # a copy for this function
 
     def define_pipelines(self) -> list[Any]:
         return [_without_unused(passes) for passes in super().define_pipelines()]
@@ -133,7 +189,8 @@ class KernelCompiler(Compiler):
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return super().compile_extra(func)
+            with _looked_up_once():
+                return super().compile_extra(func)
         finally:
             if was_enabled:
                 gc.enable()
