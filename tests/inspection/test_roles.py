@@ -64,11 +64,19 @@ def test_long_numbers_that_are_all_different_are_dropped() -> None:
     assert "pay" in found.columns("quasi")
 
 
-def test_what_to_do_with_a_carried_column_fits_the_method() -> None:
+def events(kind: list[str]) -> Proposal:
     times = [1_772_000_000 + 60 * row for row in ROWS]
     sites = [f"s{row % 12}.example" for row in ROWS]
-    events = pa.table({"user": [f"u{row % 90}" for row in ROWS], "ts": times, "site": sites,
-                       "kind": ["view", "buy"] * 300})  # fmt: skip
-    found = propose(look(events), Wishes())
+    table = pa.table({"user": [f"u{row % 90}" for row in ROWS], "ts": times, "site": sites, "kind": kind})
+    return propose(look(table), Wishes())
+
+
+def test_what_to_do_with_a_carried_column_fits_the_method() -> None:
+    found = events(["view", "buy"] * 300)
     assert found.method == "z-anonymity"
+    assert found.columns("carry") == ["kind"]
     assert any("if somebody can know it, drop it" in question for question in found.questions)
+
+
+def test_a_column_with_a_value_of_one_person_is_not_carried() -> None:
+    assert events(["view", "buy"] * 299 + ["view", "refund"]).columns("carry") == []

@@ -178,14 +178,14 @@ class _Proposer:
         return roles, {**rules, **order_settings(self.facts[time.column]), **self.wishes.settings}
 
     def _other_column(self, name: str) -> Role:
-        """Another column of events: carried if many share its values."""
+        """Another column of events: carried if at least k people share each of its values."""
         if name in (self.wishes.carry or ()):
             return Role(name, "carry", "as given")
         one = self.facts[name]
         risk = self.measure.of(name)
         if (
             one.kind in ("text", "truth", "whole", "number")
-            and risk.rare <= 0.01
+            and not risk.rare
             and one.distinct <= 50
             and one.shape != "set"
             and not names_people(one)
