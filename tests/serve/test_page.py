@@ -68,6 +68,13 @@ def test_without_the_token_there_is_a_sentence_and_nothing_else(scene: Scene, pa
     assert "the address with the token" in answer.text
 
 
+def test_records_sent_to_a_run_over_files_are_refused_with_a_way_out(scene: Scene) -> None:
+    answer = scene.client.post("/events", content=b"{}", headers=bearer())
+    assert answer.status_code == 404
+    assert 'kind = "http" in [source]' in answer.text
+    assert scene.client.post("/events", content=b"{}").status_code == 403
+
+
 def test_the_token_moves_from_the_address_to_a_cookie(scene: Scene) -> None:
     answer = scene.client.get("/", params={"token": TOKEN})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")

@@ -50,6 +50,12 @@ class Data:
         return self.sink is not None
 
 
+def _unreadable(kind: str) -> str:
+    if kind in ("csv", "jsonl"):
+        return f"is not {kind} in UTF-8, or it is damaged; save it as {kind} in UTF-8, or check the file"
+    return f"is not {kind}, or it is damaged; check the file"
+
+
 def read_data(path: Path, rows: int) -> Data:
     """Read up to `rows` rows; raise InputError with what to do if the file cannot be read."""
     name = path.name.lower()
@@ -62,10 +68,10 @@ def read_data(path: Path, rows: int) -> Data:
         data = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[kind](path, rows)
     except OSError as error:
         if isinstance(error, pa.ArrowInvalid) or not error.strerror:
-            raise InputError(f"{path}: is not {kind}, or it is damaged; check the file") from None
+            raise InputError(f"{path}: {_unreadable(kind)}") from None
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (pa.ArrowInvalid, UnicodeDecodeError):
-        raise InputError(f"{path}: is not {kind}, or it is damaged; check the file") from None
+        raise InputError(f"{path}: {_unreadable(kind)}") from None
     if not data.table.num_rows or not data.table.num_columns:
         raise InputError(f"{path}: has no rows; give a file with data")
     return data

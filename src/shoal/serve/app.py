@@ -40,6 +40,7 @@ _GUARD: Final = {
     "Cache-Control": "no-store",
 }
 _LINES: Final = "application/x-ndjson"
+_NO_INTAKE: Final = '404: this run accepts no records over HTTP; the policy needs kind = "http" in [source]\n'
 _REFUSAL: Final = (
     "403: this page needs the address with the token that shoal printed when it started. "
     "After a restart the token is another one, unless SHOAL_SERVE_TOKEN sets it.\n"
@@ -75,8 +76,8 @@ class Site:
             Route("/healthz", self.show_health),
             Route("/readyz", self.show_ready),
         ]
-        if self.intake is not None:
-            routes.append(Route(EVENTS, self._guarded(self.intake.answer), methods=["POST"]))
+        accept = self.refuse_events if self.intake is None else self.intake.answer
+        routes.append(Route(EVENTS, self._guarded(accept), methods=["POST"]))
         if self.board is not None:
             routes += [
                 Route("/", self.show_page),
@@ -119,6 +120,10 @@ class Site:
             return await endpoint(request)
 
         return answer
+
+    async def refuse_events(self, request: Request) -> Response:
+        """The answer to records that are sent to a run with another source."""
+        return PlainTextResponse(_NO_INTAKE, 404, headers=_GUARD)
 
     # ---- the page
 
