@@ -12,13 +12,13 @@ from shoal.auditor.attacks.classes import RowEvidence, read_row_evidence
 from shoal.auditor.attacks.decoys.attack import DECOY_OR_REAL, attack_decoys
 from shoal.auditor.attacks.decoys.store import is_store, read_store
 from shoal.auditor.attacks.minimality import attack_minimality
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, by_question
+from shoal.auditor.attacks.outcome import Attack, AttackReport, by_question
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.sensitive_values import attack_sensitive_values
 from shoal.auditor.attacks.settings import Progress, Settings
-from shoal.auditor.attacks.two_releases import attack_two_releases
+from shoal.auditor.attacks.two_releases import attack_two_releases, two_releases
 from shoal.auditor.attacks.undescribed import describe
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import read_stream_evidence
@@ -96,7 +96,7 @@ def attack(  # noqa: PLR0913
             policy, release = describe(release, truth, settings.knows or (), tuple(sensitive), person)
         written = read_policy(policy)
         method = str(written.section("anonymize").get("method"))
-        if other is not None and (method == "z-anonymity" or method.startswith("k^m")):
+        if other is not None and not has_quasi_identifiers(method):
             raise PolicyError("other: two releases are compared for methods with quasi-identifiers only")
         refuse_control(method, control)
         if is_store(release, written):
@@ -112,19 +112,19 @@ def attack(  # noqa: PLR0913
         return attack_rows(rows, settings, again)
 
 
+def has_quasi_identifiers(method: str) -> bool:
+    """Whether a method publishes rows with quasi-identifiers, rather than values or sets."""
+    return method != "z-anonymity" and not method.startswith("k^m")
+
+
 def refuse_control(method: str, control: Any) -> None:
     """Refuse a control group that would not be used."""
-    if control is not None and (method == "z-anonymity" or method.startswith("k^m")):
+    if control is not None and not has_quasi_identifiers(method):
         raise PolicyError(
             f"control: nobody outside the data has a row to be found in a release of {method}; leave it out"
         )
 
 
-_TWO_RELEASES: Final = Attack(
-    "two releases", Question.LINKING,
-    "The sensitive value that is likeliest in the rows that fit in both releases is the person's.",
-    "the person's true quasi-identifiers, and the other release",
-)  # fmt: skip
 _ROW_ATTACKS: Final[Mapping[str, Callable[[RowEvidence], list[Attack]]]] = {
     "quasi-identifiers": attack_by_quasi_identifiers,
     "ranges": attack_range_ends,
@@ -165,7 +165,7 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
         settings.progress("two releases")
         found += attack_two_releases(rows_read, again)
     else:
-        found.append(_TWO_RELEASES.not_applicable("it needs a second release of the same records (other)"))
+        found.append(two_releases().not_applicable("it needs a second release of the same records (other)"))
     found.append(DECOY_OR_REAL.not_applicable("released rows have no decoys; attack the internal store of sanitize"))
     people = rows_read.members
     facts: dict[str, Any] = {

@@ -17,6 +17,10 @@ _CLEAR: Final = 0.02
 """A gain over the baselines below this is not called one."""
 
 
+OUTSIDE: Final = "people who are not in the data"
+NO_ROW: Final = "people who are not in the data have no row to be found"
+
+
 class Question(StrEnum):
     """The three questions of the Article 29 Working Party (Opinion 05/2014)."""
 
@@ -101,7 +105,7 @@ class Attack:
     @property
     def has_own_control(self) -> bool:
         """Whether it is compared with something else than people who are not in the data."""
-        return self.control is not None and bool(self.control_is) and "not in the data" not in self.control_is
+        return self.control is not None and self.control_is not in {"", OUTSIDE, NO_ROW}
 
     def not_applicable(self, why: str) -> Attack:
         """Return the attack without a rate."""
@@ -169,9 +173,6 @@ class AttackReport:
                   if attack.has_own_control]  # fmt: skip
         lines.append("*: clearly above guess and control. What each attacker wants and knows: --json")
         return "\n".join(lines)
-
-
-NO_ROW: Final = "people who are not in the data have no row to be found"
 
 
 def with_control(attack: Attack) -> Attack:

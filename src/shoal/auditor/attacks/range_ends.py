@@ -25,6 +25,12 @@ def _spans(people: People) -> list[Spans]:
     return [attribute for attribute in people.attributes if isinstance(attribute, Spans)]
 
 
+def _why_not(spans: list[Spans]) -> str:
+    if not spans:
+        return "no quasi-identifier is published as a range"
+    return "it needs the trace, to know which row is whose"
+
+
 def _range_ends(evidence: RowEvidence) -> Attack:
     attack = Attack(
         "range end", Question.INFERENCE,
@@ -33,10 +39,8 @@ def _range_ends(evidence: RowEvidence) -> Attack:
     )  # fmt: skip
     people = evidence.members
     spans = _spans(people)
-    if not spans:
-        return attack.not_applicable("no quasi-identifier is published as a range")
-    if evidence.class_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+    if not spans or evidence.class_of is None:
+        return attack.not_applicable(_why_not(spans))
     targets = people.targets
     own = evidence.class_of[targets]
     hit, misses = np.zeros(len(targets), np.bool_), np.ones(len(targets))
@@ -59,10 +63,8 @@ def _shared_ends(evidence: RowEvidence) -> Attack:
     )  # fmt: skip
     people = evidence.members
     spans = _spans(people)
-    if not spans:
-        return attack.not_applicable("no quasi-identifier is published as a range")
-    if evidence.class_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+    if not spans or evidence.class_of is None:
+        return attack.not_applicable(_why_not(spans))
     targets = people.targets
     rows = evidence.released.first[evidence.class_of[targets]]
     hit, misses = np.zeros(len(targets), np.bool_), np.ones(len(targets))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from shoal.auditor.attacks.classes import People, RowEvidence, chunks, fitting, raw_codes
 from shoal.auditor.attacks.naive_bayes import Bayes
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.outcome import OUTSIDE, Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 
@@ -22,7 +22,6 @@ _ROWS: Final = 3
 _STABLE: Final = 0.9
 """The share of people with several rows who must have the same value in all, for a value to be a person's."""
 _OWN_OUT: Final = "the same without the person's own row"
-_OUTSIDE: Final = "people who are not in the data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +187,7 @@ def _control(
     found = np.zeros(len(true))
     listed: Bools = true >= 0  # a value that the release does not have is never guessed
     found[listed] = share_right(scores(outsiders)[listed], true[listed])
-    return float(found.mean()), _OUTSIDE
+    return float(found.mean()), OUTSIDE
 
 
 def _classifier(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:

@@ -18,20 +18,23 @@ _CONTROL: Final = "the better of the two releases alone"
 
 def attack_two_releases(first: RowEvidence, second: RowEvidence) -> list[Attack]:
     """Try to learn the sensitive values of people who are in both releases."""
+    if not first.members.sensitive:
+        return [two_releases().not_applicable("the policy names no sensitive column that is released")]
     several = len(first.members.sensitive) > 1
     second = replace(second, members=replace(second.members, targets=first.members.targets))
-    found = []
-    for name in first.members.sensitive:
-        attack = Attack(
-            f"two releases{f': {name}' if several else ''}", Question.LINKING,
-            f"The {name} that is likeliest in the rows that fit in both releases is the person's.",
-            "the person's true quasi-identifiers, that the person is in both releases, and the other release",
-        )  # fmt: skip
-        found.append(_intersected(attack, first, second, name))
-    if not found:
-        missing = Attack("two releases", Question.LINKING, "The sensitive value is the person's.", "the other release")
-        found = [missing.not_applicable("the policy names no sensitive column that is released")]
-    return found
+    return [
+        _intersected(two_releases(name, f": {name}" if several else ""), first, second, name)
+        for name in first.members.sensitive
+    ]
+
+
+def two_releases(name: str = "sensitive value", suffix: str = "") -> Attack:
+    """Describe the attack on one sensitive column."""
+    return Attack(
+        f"two releases{suffix}", Question.LINKING,
+        f"The {name} that is likeliest in the rows that fit in both releases is the person's.",
+        "the person's true quasi-identifiers, that the person is in both releases, and the other release",
+    )  # fmt: skip
 
 
 def _intersected(attack: Attack, first: RowEvidence, second: RowEvidence, name: str) -> Attack:

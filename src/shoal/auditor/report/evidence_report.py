@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.attacks.attack import attack_rows, read_rows, refuse_control
+from shoal.auditor.attacks.attack import attack_rows, has_quasi_identifiers, read_rows, refuse_control
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.naive_bayes import Spread
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
@@ -85,7 +85,7 @@ def report_evidence(
     judged = audit(release, truth, trace, policy, max_memory=max_memory)
     with limited(max_memory):
         method = str(written.section("anonymize").get("method"))
-        if counts and (method == "z-anonymity" or method.startswith("k^m")):
+        if counts and not has_quasi_identifiers(method):
             raise PolicyError(f"workload: counts rows by their columns; releases of {method} have none to count by")
         found = describe_release(method, written, release, truth, trace, control, settings, counts)
         settings.progress("delays")

@@ -84,7 +84,7 @@ def compare(  # noqa: PLR0913
     with watch_steps("comparing", quiet=quiet) as progress:
         found = compare_settings(
             policy, methods=split_names(methods) or (), varied=varied, targets=targets, seed=seed, max_risk=max_risk,
-            workload=workload, peers=split_names(peers) or (), peers_python=peers_python,            progress=progress,
+            workload=workload, peers=split_names(peers) or (), peers_python=peers_python, progress=progress,
         )  # fmt: skip
     if out is not None:
         try:
