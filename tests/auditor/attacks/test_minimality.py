@@ -97,3 +97,12 @@ def test_several_sensitive_columns_are_attacked_one_by_one():
     found = attack(release, truth, diverse(l=2, sensitive=["ill", "blood"]), trace=traced(range(len(truth))))
     assert found["minimality: ill"].success.value == 1
     assert "to spare" in found["minimality: blood"].why_not
+
+
+def test_flexible_k_promises_no_diversity():
+    release, truth = minimal()
+    rules = {name: value for name, value in POLICY["anonymize"].items() if name not in ("deadline", "reuse")}
+    grid = {name: {**column, "grid": 1} if name != "zone" else column for name, column in rules["quasi"].items()}
+    policy = {**POLICY, "anonymize": {**rules, "method": "flexible-k", "quasi": grid}}
+    found = attack(release, truth, policy, trace=traced(range(len(truth))))["minimality"]
+    assert "without l, how wide" in found.why_not
