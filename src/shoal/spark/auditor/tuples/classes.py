@@ -31,7 +31,7 @@ from shoal.spark.auditor.linking import released_rows
 from shoal.spark.auditor.packing import unpacked
 from shoal.spark.auditor.tables import mark_of, to_people
 from shoal.spark.auditor.tuples.facts import NO_ROWS
-from shoal.spark.auditor.tuples.records import Plan
+from shoal.spark.auditor.tuples.sending import Plan
 from shoal.spark.auditor.unchanged import judge_values
 
 _WORST: Final = ("l", "entropy_l", "t")

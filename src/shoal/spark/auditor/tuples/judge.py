@@ -31,14 +31,8 @@ from shoal.spark.auditor.shares import Share, shares_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_marks
 from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, merged_facts
-from shoal.spark.auditor.tuples.records import (
-    Checked,
-    CheckRecords,
-    Persons,
-    Plan,
-    SendRecords,
-    SendReleased,
-)
+from shoal.spark.auditor.tuples.records import Checked, CheckRecords
+from shoal.spark.auditor.tuples.sending import Persons, Plan, SendRecords, SendReleased
 from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 
 _TRACE: Final = ("row", "verdict", "group", "delay", "reused", "event", "reason")

@@ -1,0 +1,134 @@
+"""Files of tuples: rows, entries of the trace and records are sent to the bins where they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.policy import Policy
+from shoal.auditor.reading.columns import TEXT, Bools
+from shoal.auditor.reading.hidden_data import Hidden
+from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.released_columns import mentioned_people
+from shoal.auditor.trace import DEAD
+from shoal.auditor.tuples.promise import TuplePromise
+from shoal.auditor.tuples.trace import read_lists
+from shoal.auditor.tuples.truth import (
+    are_row_numbers,
+)
+from shoal.auditor.tuples.values import Attribute, SpanFacts, read_attribute
+from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.hashing import of_text
+from shoal.spark.auditor.linking import (
+    TruthBins,
+    send_ranges,
+    whole,
+)
+from shoal.spark.auditor.packing import divided, packed
+from shoal.spark.auditor.shares import Share
+from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, decisions_of
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What every task knows."""
+
+    policy: Policy
+    promise: TuplePromise
+    spans: Mapping[str, SpanFacts]
+    records: TruthBins
+    positions: int
+    """The released rows of a bin of positions."""
+    classes: int
+    """Bins of classes; as many bins of clusters follow, then as many of values that are published unchanged."""
+    has_identifiers: bool
+    """Whether persons have identifiers; else they are the numbers of rows."""
+    is_strange: bool
+    """Whether the release has columns or labels that it must not have: they may be identifiers."""
+
+    def attributes(self, release: Rows, truth: Rows) -> tuple[Attribute, ...]:
+        """Read the quasi-identifiers of both sides."""
+        return tuple(read_attribute(rule, release, truth, self.spans.get(rule.name)) for rule in self.promise.quasi)
+
+
+@dataclass(frozen=True, slots=True)
+class SendReleased:
+    """Sends released rows, and entries of the trace that have one, to the bin of their position."""
+
+    plan: Plan
+    facts: Facts
+    trace: TraceFacts
+
+    def __call__(self, share: Share) -> Iterator[Message]:
+        if share.role == "release":
+            yield from send_ranges(whole(share.read()), self.facts.first(share), self.plan.positions, "release")
+            return
+        entries, is_shown = entry_batch(share, self.plan, self.trace)
+        first = self.trace.first_shown(share.number)
+        yield from send_ranges(entries.filter(pa.array(is_shown)), first, self.plan.positions, "entries")
+
+
+@dataclass(frozen=True, slots=True)
+class SendRecords:
+    """Sends records, and entries of the trace that have no released row, to the bin of the record."""
+
+    plan: Plan
+    facts: Facts
+    trace: TraceFacts
+    hidden: Hidden
+
+    def __call__(self, share: Share) -> Iterator[Message]:
+        if share.role == "trace":
+            entries, is_shown = entry_batch(share, self.plan, self.trace)
+            others = entries.filter(pa.array(~is_shown))
+            for number, part in divided(others, self.plan.records.of_entries(others)):
+                yield Message(number, "others", packed(part))
+            return
+        stream, first = self.plan.policy.section("stream"), self.facts.first(share)
+        truth = by_stream(share.read(), stream, first, numbers=not self.facts.has_row_column)
+        persons = truth.text(self.plan.promise.person)
+        found = mentioned_people(persons, self.plan.promise.columns, self.hidden)
+        yield result(Persons(frozenset(map(of_text, found)), are_row_numbers(persons, first)))
+        yield from send_ranges(whole(truth), first, self.plan.records.size, "truth")
+
+
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """Who is mentioned in the metadata of the release, as hashes; and whether persons are the numbers of rows."""
+
+    mentioned: frozenset[int]
+    are_row_numbers: bool
+
+
+def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> tuple[pa.RecordBatch, Bools]:
+    """The entries of a share with their numbers, and which have a released row."""
+    rows = share.read()
+    decisions, _ = decisions_of(rows, plan.promise, plan.records.records)
+    count = len(decisions.row)
+    assert decisions.delay is not None
+    event = np.full(count, -1) if decisions.event is None else decisions.event
+    decided = decisions.exists & (decisions.verdict != DEAD)
+    latest = np.maximum.accumulate(np.append(trace.event_before(share.number), np.where(decided, event, -1)))[1:]
+    shown = np.cumsum(decisions.is_shown) - 1 + trace.first_shown(share.number)
+    numbers: dict[str, Any] = {
+        "entry": np.arange(count) + trace.first_entry(share.number),
+        "row": np.where(decisions.exists, decisions.row, -1),
+        "verdict": decisions.verdict,
+        "group": decisions.group,
+        "delay": decisions.delay,
+        "reused": decisions.reused.astype(np.int64),
+        "event": event,
+        "displaced": (decided & (event < latest)).astype(np.int64),
+        "position": np.where(decisions.is_shown, shown, -1),
+    }
+    columns = {f"\0{name}": pa.array(values, pa.int64()) for name, values in numbers.items()}
+    columns["\1reason"] = pa.concat_arrays(rows.text("reason").cast(TEXT).chunks or [pa.array([], TEXT)])
+    if "carriers" in trace.columns:
+        width = len(plan.promise.quasi)
+        flat = read_lists(rows, "carriers", width).reshape(-1)
+        columns["\1carriers"] = pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.int64()), width)
+    return pa.record_batch(columns), decisions.is_shown
