@@ -1,12 +1,15 @@
-"""Audits on Spark: the session and sealed traces around the auditor, which knows neither."""
+"""Audits and attacks on Spark: the session and sealed traces around the auditor, which knows neither."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.findings import AuditReport
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
+from shoal.spark.auditor.class_sizes import attack_on
 from shoal.spark.auditor.engine import SparkEngine
 from shoal.spark.auditor.entry import audit_on
 from shoal.spark.auditor.shares import Sealed
@@ -42,6 +45,46 @@ def audit_on_spark(
     session = start_session(master)
     limit_batches(session)
     return audit_on(SparkEngine(session, readable_errors), release, truth, trace, policy, max_memory=max_memory)
+
+
+def attack(
+    release: Any, truth: Any, policy: Any = None, *, control: Any = None, knows: Sequence[str] | None = None,
+    person: str | None = None, max_memory: int | str | None = None,
+) -> AttackReport:  # fmt: skip
+    """Measure on Spark, from the sizes of classes, how likely attackers who know quasi-identifiers pick a person's row.
+
+    The rates are means over all released rows of 1 / rows of the class, for an attacker who finds the person's class;
+    no people are drawn, so there is no interval. They are those of `shoal.attack` without a trace, with every record
+    attacked, where ranges of different classes do not overlap, every record is another person and no value is
+    missing. Attackers who compare every person with every class are listed with why not.
+
+    Parameters
+    ----------
+    release, truth, control
+        Paths that every machine has, as for `audit`. All records of the control group count.
+    policy
+        The policy of the release: a tuple method or flexible k. None for a table of another tool; then name ``knows``.
+    knows
+        The quasi-identifiers that attackers know; by default all of the policy.
+    person
+        Without a policy: the column of the truth that identifies people; by default each row is one.
+    """
+    return attack_on_spark(
+        release, truth, policy, control=control, knows=knows, person=person, max_memory=max_memory
+    )  # fmt: skip
+
+
+def attack_on_spark(
+    release: Any, truth: Any, policy: Any, *, control: Any, knows: Sequence[str] | None, person: str | None,
+    max_memory: int | str | None, master: str | None = None,
+) -> AttackReport:  # fmt: skip
+    """Attack with the session of this process, or a new one with this master."""
+    session = start_session(master)
+    limit_batches(session)
+    engine = SparkEngine(session, readable_errors)
+    return attack_on(
+        engine, release, truth, policy, control=control, knows=knows, person=person, max_memory=max_memory
+    )  # fmt: skip
 
 
 def sealed_trace(trace: Any) -> Any:

@@ -12,6 +12,7 @@ import shoal
 import shoal.spark
 from shoal.cli.app import app
 from tests.spark.auditor.releases import make_evidence
+from tests.spark.auditor.test_class_sizes import write_people
 from tests.spark.auditor.test_sets import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
 from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
@@ -72,6 +73,27 @@ def test_a_table_from_the_command_line(session: Any, tmp_path: Path, capsys: pyt
     here, there = (json.loads(text) for text in _documents(capsys.readouterr().out))
     assert codes == [1, 1]
     assert there == here
+
+
+def test_an_attack_from_the_command_line(session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = write_people(tmp_path)
+    options = [
+        "--truth",
+        paths["truth"],
+        "--knows",
+        "zip",
+        "sex",
+        "--engine",
+        "spark",
+        "--master",
+        "local[2]",
+        "--json",
+    ]
+    assert app(["attack", paths["release"], *options], result_action="return_value") == 0
+    there = json.loads(capsys.readouterr().out)
+    here = shoal.attack(paths["release"], paths["truth"], knows=["zip", "sex"], targets=1000)["prosecutor"].success
+    assert here is not None
+    assert there["attacks"][0]["success"]["rate"] == pytest.approx(here.value)
 
 
 def _documents(text: str) -> list[str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+
+from shoal.errors import PolicyError
+
+if TYPE_CHECKING:
+    from shoal.auditor.attacks.outcome import AttackReport
 
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 
@@ -27,6 +32,8 @@ def attack(  # noqa: PLR0913
     max_memory: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    engine: Literal["here", "spark"] = "here",
+    master: str | None = None,
 ) -> int:
     """Simulate attackers on a release, shoal's or another tool's, and compare them with guessing.
 
@@ -41,6 +48,8 @@ def attack(  # noqa: PLR0913
         shoal attack released.csv --truth people.csv --policy policy.toml --knows age sex --control others.csv --json
 
         shoal attack theirs.csv --truth people.csv --knows age,sex,zip --sensitive illness
+
+        shoal attack out/ --truth in/ --policy policy.toml --engine spark --master local[4]
 
     Parameters
     ----------
@@ -72,13 +81,27 @@ def attack(  # noqa: PLR0913
         Print the report as JSON, with what each attacker wants and knows.
     quiet
         Print no progress on standard error.
+    engine
+        Where rows are counted: here, or on the executors of Spark, for files that one machine cannot hold. On Spark
+        the risks of prosecutor, marketer and journalist are computed from the sizes of classes, for all rows.
+    master
+        With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
-    import orjson
-
     from shoal.auditor import attack as run
     from shoal.cli.evidence.audit import one_or_all, read_private_trace
     from shoal.cli.output.render import watch_steps
 
+    if engine == "spark":
+        if trace is not None or other is not None or sensitive:
+            raise PolicyError("--trace, --other, --sensitive: not used with --engine spark; leave them out")
+        from shoal.spark.evidence import attack_on_spark
+
+        found = attack_on_spark(
+            release, one_or_all(truth), policy, control=control, knows=split_names(knows), person=person,
+            max_memory=max_memory, master=master,
+        )  # fmt: skip
+        _print(found, as_json=as_json)
+        return 0
     with watch_steps("attacking:", quiet=quiet) as progress:
         report = run(
             release,
@@ -95,9 +118,15 @@ def attack(  # noqa: PLR0913
             max_memory=max_memory,
             progress=progress,
         )
+    _print(report, as_json=as_json)
+    return 0
+
+
+def _print(report: AttackReport, *, as_json: bool) -> None:
+    import orjson
+
     text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
     print(text, file=sys.stdout)
-    return 0
 
 
 def split_names(given: list[str] | None) -> list[str] | None:

@@ -41,13 +41,36 @@ def audit_table(engine: Engine, policy: Policy, table: Any, max_memory: int | No
     if population is not None:
         place = policy.folder / population if isinstance(population, str) else population
         others = shares_of(place, _POPULATION, expected, max_memory)
+    totals, found = _run(engine, promise, shares, others)
+    _report(promise, totals, found, notes)
+    return notes.report("table")
+
+
+def count_classes(engine: Engine, promise: TablePromise, shares: Sequence[Share]) -> tuple[Sizes, int]:
+    """Count the rows of every class of some files, and the different people."""
+    sizes, people = Sizes(), 0
+    for part in _run(engine, promise, shares, [])[1]:
+        if isinstance(part, People):
+            people += part.all
+        else:
+            sizes.merge(part.sizes)
+    return sizes, people
+
+
+def count_rows(engine: Engine, promise: TablePromise, shares: Sequence[Share]) -> int:
+    """Count the rows of some files."""
+    return sum(part.rows for part in engine.run(shares, CountValues(promise)))
+
+
+def _run(
+    engine: Engine, promise: TablePromise, shares: Sequence[Share], others: Sequence[Share]
+) -> tuple[_Totals, list[Any]]:
     totals = _Totals()
     for part in engine.run(shares, CountValues(promise)):
         totals.merge(part)
     bins = bins_for(totals.rows, engine.tasks)
     divide, count = DivideRows(promise, bins), CountClasses(promise, totals.values, bins, knows_population=bool(others))
-    _report(promise, totals, engine.run([*shares, *others], divide, Step(bins, count), Step(bins, count_people)), notes)
-    return notes.report("table")
+    return totals, engine.run([*shares, *others], divide, Step(bins, count), Step(bins, count_people))
 
 
 def _report(promise: TablePromise, totals: _Totals, found: Sequence[Any], notes: Notes) -> None:
@@ -149,7 +172,8 @@ class DivideRows:
             shown = np.ones(len(of), np.bool_) if share.role == _POPULATION else _shown(columns, promise)
             for number in np.unique(of).tolist():
                 rows = np.flatnonzero((of == number) & shown)
-                yield Message(int(number), share.role, coded.rows(rows))
+                kind = _POPULATION if share.role == _POPULATION else _TABLE
+                yield Message(int(number), kind, coded.rows(rows))
             hidden = np.flatnonzero(~shown)
             if promise.person is not None and len(hidden):
                 yield Message(0, "persons", pickle.dumps(_persons_of(coded, promise.person, hidden)))
