@@ -95,6 +95,11 @@ def test_quick_options_are_equal_to_numbas_own_exactly_if_their_values_are():
             assert (quick == other) == (other == quick) == (quick == compiling._quick(other)) == (one == other)
 
 
+def compiled(function):
+    """Compile a function as a kernel, but every time: without a cache."""
+    return njit(function, pipeline_class=compiling.KernelCompiler)
+
+
 @pytest.fixture
 def no_signatures(monkeypatch):
     monkeypatch.setattr(compiling, "_SIGNATURES", {})
@@ -111,7 +116,7 @@ def test_an_operation_is_looked_up_once_for_the_same_types(no_signatures, monkey
 
     monkeypatch.setattr(types.BaseFunction, "get_call_type", counted)
 
-    @kernel
+    @compiled
     def sums(number, other, fraction):
         return number + other + number + other, fraction + number
 
@@ -124,7 +129,7 @@ def test_an_operation_is_looked_up_once_for_the_same_types(no_signatures, monkey
 
 @pytest.mark.parametrize("can_compile", [True, False])
 def test_only_kernels_look_up_operations_once(can_compile, no_signatures):
-    @kernel
+    @compiled
     def read(numbers):
         return numbers[0] + 1 if can_compile else numbers.no_such_attribute
 
@@ -138,7 +143,7 @@ def test_only_kernels_look_up_operations_once(can_compile, no_signatures):
 
 
 def test_what_numba_implements_in_python_is_looked_up_every_time(no_signatures):
-    @kernel
+    @compiled
     def least(number, other):
         return min(number, other) + 1
 
@@ -149,7 +154,7 @@ def test_what_numba_implements_in_python_is_looked_up_every_time(no_signatures):
 def test_another_version_of_numba_looks_up_operations_its_own_way(no_signatures, monkeypatch):
     monkeypatch.setattr(compiling, "FUNCTION_PARTS", (*compiling.FUNCTION_PARTS, "something_else"))
 
-    @kernel
+    @compiled
     def added(number):
         return number + number
 
