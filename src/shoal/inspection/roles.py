@@ -72,6 +72,8 @@ _ROW_NAMES: Final = _words("id no nr num number key hash uuid code card serial")
 _MOSTLY_OWN: Final = 0.5
 """The share of people with a value of their own from which a column names people, whatever it is called."""
 _IDS: Final = _words("id key no nr number nummer hash uuid code")
+_MOST_RARE: Final = 0.05
+"""The share of rows with values of fewer than k people up to which a text is taken for a sensitive one."""
 _LONG: Final = 10**8
 """Numbers of nine digits and more that are all different are those of telephones, cards or insurances."""
 _NOT_PEOPLE: Final = _QUASI | _ATTRIBUTE | _SENSITIVE | _TIME | _PROPERTIES
@@ -225,8 +227,11 @@ def _has_letters(one: Facts) -> bool:
 
 def names_people(one: Facts) -> bool:
     """Whether a column holds names, addresses, telephones or another identifier of people."""
-    is_another_id = _person_score(one) >= 3 and one.distinct > _FEW_PEOPLE
-    return one.shape == "email" or (_has(one.name, _NAMES) and not is_model(one)) or is_another_id
+    return one.shape == "email" or (_has(one.name, _NAMES) and not is_model(one)) or _is_another_id(one)
+
+
+def _is_another_id(one: Facts) -> bool:
+    return _person_score(one) >= 3 and one.distinct > _FEW_PEOPLE
 
 
 def _is_long_number(one: Facts) -> bool:
@@ -240,7 +245,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
         return Role(name, "drop", "it has no values")
     risk = measure.of(name)
     if names_people(one):
-        return Role(name, "drop", "it names people directly")
+        is_id = _is_another_id(one)
+        return Role(name, "drop", "another identifier" if is_id else "it names people directly")
     if one.shape == "comma":
         return Role(name, "drop", "numbers with a decimal comma; write them with a point to use them")
     if one.kind == "list" or one.shape == "set":
@@ -255,6 +261,9 @@ def role_of(one: Facts, measure: Measure) -> Role:
     if is_own and (one.kind == "text" or is_id):
         return Role(name, "drop", f"it names people or rows: {risk.words()}", is_sure=False)
     if _has(name, _SENSITIVE) and not _has(name, _QUASI) and not is_own:
+        if one.kind == "text" and risk.rare > _MOST_RARE:
+            why = f"many of its values are rare, and it would be published unchanged: {risk.words()}"
+            return Role(name, "drop", f"{why}; name it as sensitive to publish it", is_sure=False)
         reason = "its name; published unchanged, so only if nobody can know it beforehand"
         return Role(name, "sensitive", reason, is_sure=False)
     if one.kind == "text" and one.distinct > max(200, 0.5 * measure.people):
