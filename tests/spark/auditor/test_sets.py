@@ -249,6 +249,34 @@ def test_a_broken_release(tmp_path: Path, broken: Callable[[SetEvidence], None])
     assert BROKEN[broken] <= {found.code for found in there.findings}
 
 
+def damage(evidence: SetEvidence, draw: random.Random) -> None:
+    """Change something at random: rows, entries of the trace, or records."""
+    kind, rows, entries = draw.choice("rprtue"), evidence.release, evidence.trace
+    if kind == "r":
+        rows[draw.randrange(len(rows))] = draw.sample(["west", "south", "ny", "dc", "la", "x"], draw.randint(0, 3))
+    elif kind == "p":
+        draw.choice(entries)["position"] = draw.choice([-1, draw.randrange(len(rows)), 9999])
+    elif kind == "t":
+        draw.choice(entries)["row"] = draw.choice([-1, None, draw.randrange(len(rows)), 9999])
+    elif kind == "u":
+        record = {"who": draw.choice([None, "", "new", "p1"]), "item": draw.choice(["la", "moon", None, " "])}
+        evidence.truth.insert(draw.randrange(len(evidence.truth)), record)
+    else:
+        rows.pop(draw.randrange(len(rows)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_damage(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    evidence = make_sets(draw.choice([5, 30, 60]), **draw.choice([{}, {"drop_rare": 10}, {"m": 3, "k": [5, 3, 2]}]))
+    for also in (by_blocks, certified, without_trace):
+        if draw.random() < 0.3:
+            also(evidence)
+    for _ in range(3):
+        damage(evidence, draw)
+    judged(evidence, tmp_path)
+
+
 def test_rare_items(tmp_path: Path) -> None:
     evidence = make_sets(drop_rare=70)
     judged(evidence, tmp_path)

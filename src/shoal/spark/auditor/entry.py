@@ -10,7 +10,7 @@ from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
-from shoal.spark.auditor.sets.judge import audit_sets
+from shoal.spark.auditor.sets.audit import audit_sets
 from shoal.spark.auditor.tables import audit_table
 from shoal.spark.auditor.tuples.judge import audit_tuples
 from shoal.spark.auditor.z.judge import audit_z

@@ -5,30 +5,22 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.policy import Policy
+from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import check_columns
-from shoal.auditor.sets.blocks import Blocks, read_blocks
-from shoal.auditor.sets.certificate import Certificate, check_binding, check_empty, read_certificate
+from shoal.auditor.sets.blocks import Blocks
+from shoal.auditor.sets.certificate import Certificate, check_binding, check_empty
 from shoal.auditor.sets.judge import sharpened
 from shoal.auditor.sets.partition import (
     Partition,
     only_known,
     rare_items,
 )
-from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reporting import (
     NO_PARTITION,
     all_items,
@@ -38,18 +30,14 @@ from shoal.auditor.sets.reporting import (
 )
 from shoal.auditor.sets.shares import Measured, image_supports
 from shoal.spark.auditor.engine import Engine, Step
-from shoal.spark.auditor.hashing import bins_for
-from shoal.spark.auditor.linking import TruthBins
 from shoal.spark.auditor.merging import add_all
 from shoal.spark.auditor.sets.reading import (
     CountPeople,
     CountReleased,
-    Facts,
+    Files,
     Plan,
-    ReadFacts,
     SendTruth,
     SetCounts,
-    column_of,
 )
 from shoal.spark.auditor.sets.records import (
     CheckRecords,
@@ -85,81 +73,16 @@ from shoal.spark.auditor.sets.tallies import (
     measured,
     sum_bin,
 )
-from shoal.spark.auditor.shares import Share, shares_of
 
 BOUND: Final = 50_000_000
 """The driver digests the sets that a certificate is bound to, if they have at most this many labels in all."""
 
 
-def audit_sets(
-    engine: Engine, policy: Policy, release: Any, truth: Any, trace: Any, max_memory: int | None
-) -> AuditReport:
-    """Check the promise of a policy for sets."""
-    promise, notes = read_set_promise(policy), Notes()
-    sink = replace(Format.of(policy.section("sink")), names_once=True, line_column=promise.column)
-    source = replace(Format.of_source(policy.section("source")), line_column=promise.item)
-    files = _Files(
-        shares_of(release, "release", sink, max_memory),
-        [] if truth is None else shares_of(truth, "truth", source, max_memory),
-        [] if truth is None or trace is None else shares_of(trace, "trace", Format(), max_memory),
-        has_truth=truth is not None, is_file=isinstance(release, str | Path),
-    )  # fmt: skip
-    with notes.guarded():
-        _judge(engine, policy, promise, files, (read_blocks(release), read_certificate(release)), notes)
-    return notes.report(promise.method)
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    release: list[Share]
-    truth: list[Share]
-    trace: list[Share]
-    has_truth: bool
-    is_file: bool
-    """Whether the release is one path, whose order may be that of the truth."""
-
-
-def _judge(
-    engine: Engine, policy: Policy, promise: SetPromise, files: _Files,
-    given: tuple[Blocks | None, Certificate | None], notes: Notes,
-) -> None:  # fmt: skip
-    facts = Facts()
-    for part in engine.run([*files.release, *files.truth, *files.trace], ReadFacts(policy, promise)):
-        facts.merge(part)
-    column = column_of(promise, facts.columns.get("release", []))
-    names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
-    if not check_columns((column,), Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden), notes):
-        return
-    missing = [name for name in ("row", "position") if name not in facts.columns.get("trace", [])]
-    if files.trace and missing:
-        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
-        files = replace(files, trace=[])
-    bins = bins_for(max(facts.count("truth"), facts.count("release")), engine.tasks)
-    there = facts.columns.get("truth", [])
-    plan = Plan(
-        policy, promise, column, tuple(facts.all_labels("release")), tuple(facts.all_labels("truth")),
-        {key: facts.first(*key) for key in facts.rows}, facts.count("release"),
-        is_by_person=promise.person in there or (promise.person == "row"), numbers_rows=not facts.has_row_column,
-        rows=TruthBins(facts.count("truth"), bins), bins=bins,
-    )  # fmt: skip
-    blocks, certificate = given
-    judge = _Judge(engine, plan, files, blocks, certificate, notes)
-    judge.judge_release()
-    if files.has_truth:
-        notes.metrics["unusable_rows"] = facts.unusable
-        judge.judge_truth()
-    else:
-        notes.warning("no-rows", "The release has no row.", count=int(not judge.released.count))
-        judge.judge_blocks(None)
-        notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
-    judge.judge_rows()
-
-
-class _Judge:
+class SetJudge:
     """One audit: what was counted over all parts."""
 
     def __init__(
-        self, engine: Engine, plan: Plan, files: _Files, blocks: Blocks | None, certificate: Certificate | None,
+        self, engine: Engine, plan: Plan, files: Files, blocks: Blocks | None, certificate: Certificate | None,
         notes: Notes,
     ) -> None:  # fmt: skip
         self._engine, self._plan, self._files, self._notes = engine, plan, files, notes

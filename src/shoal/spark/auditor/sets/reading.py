@@ -25,6 +25,18 @@ from shoal.spark.auditor.linking import TruthBins
 from shoal.spark.auditor.shares import Share
 
 
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files of an audit."""
+
+    release: list[Share]
+    truth: list[Share]
+    trace: list[Share]
+    has_truth: bool
+    is_file: bool
+    """Whether the release is one path, whose order may be that of the truth."""
+
+
 @dataclass(slots=True)
 class Facts:
     """Facts of a file, or of all files."""
