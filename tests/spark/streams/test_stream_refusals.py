@@ -40,7 +40,7 @@ def test_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         ('"kind" = "csv"\n"path" = "in/"\n', REDIS, "[source] kind: on Spark only files and Kafka"),
         ('"kind" = "csv"\n"path" = "in/"\n', KAFKA + 'start = "group"\n', "[source] start: on Spark"),
         ('"there/"', '"there.parquet"', "must be a folder"),
-        ('"z" = 3', '"target" = {k = 5}', "decides about all people of an epoch together"),
+        ('"z" = 3', '"target" = {k = 5, p = 0.95}', "decides about all people of an epoch together"),
     ],
     ids=["another system", "start of a group", "one file", "target"],
 )
