@@ -74,8 +74,7 @@ cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods
 	rm -f .coverage .coverage.*
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(PYTEST) \
 		-m "not compiled and not slow and not exhaustive and not spark" \
-		tests --ignore=tests/e2e --ignore=tests/faults --ignore=tests/sanitize --ignore=tests/benchmarks \
-		--ignore=tests/docs --ignore=tests/packaging --ignore=tests/brokers
+		$(addprefix tests/,kernels methods auditor crypto laws testing golden hierarchies models reproduce)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
