@@ -47,8 +47,8 @@ def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_k_has_the_same_look_in_every_figure() -> None:
     alone, among = looks_of(["k = 4"]), looks_of(["z = 10", "z = 20", "FADS", "k = 2", "k = 3", "k = 4"])
     assert alone["k = 4"] == among["k = 4"]
-    colours = [look.colour for look in looks_of([f"k = {k}" for k in (2, 3, 4, 10, 20)]).values()]
-    assert len(set(colours)) == 5
+    colours = [look.colour for look in looks_of([f"k = {k}" for k in (2, 3, 4, 6, 10, 12, 20)]).values()]
+    assert len(set(colours)) == 7
     assert among["z = 10"].colour not in colours
 
 
@@ -74,6 +74,12 @@ def test_lines_on_top_of_each_other_are_nested(figures: list[Any], tmp_path: Pat
     assert widths["a"] > 2 * widths["b"]
     assert widths["c"] == drawing._LINE
     assert figures[0].axes[0].get_ylim()[0] < 0
+
+
+def test_a_level_line_is_not_cut_at_the_top(figures: list[Any], tmp_path: Path) -> None:
+    lines = {name: ([0.0, 1.0], [0.28, 0.281]) for name in "ab"}
+    draw_panels(tmp_path / "a.png", [Panel("", "x", "y", lines)], title="", names=list(lines))
+    assert figures[0].axes[0].get_ylim()[1] > 1.05 * 0.281
 
 
 def test_points_are_not_joined_and_a_second_axis(figures: list[Any], tmp_path: Path) -> None:

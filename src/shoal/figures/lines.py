@@ -17,12 +17,12 @@ from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, missing_extra
 
 # Okabe and Ito's colours, distinguishable with any colour blindness; lines also differ in style and marker.
-_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#333333")
-_MARKERS: Final = ("o", "s", "^", "D", "v", "P")
-_DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)))
-_OF_K: Final = {"2": 0, "3": 1, "4": 2, "6": 0, "10": 3, "12": 3, "20": 4}
+_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C510A", "#333333")
+_MARKERS: Final = ("o", "s", "^", "D", "v", "X", "p", "P")
+_DASHES: Final = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (4, 2)), (0, (2, 1)), (0, (1, 1)))
+_OF_K: Final = {"2": 0, "3": 1, "4": 2, "6": 5, "10": 3, "12": 6, "20": 4}
 """Place among the colours of a line named "k = …": the same k has the same look in all figures."""
-_SHADES: Final = ("#440154", "#31688E", "#35B779", "#90A000", "#B8860B", "#777777")
+_SHADES: Final = ("#440154", "#31688E", "#35B779", "#90A000", "#B8860B", "#777777", "#C05A8E", "#111111")
 """Colours of lines named "z = …", so that none looks like a k."""
 _LARGE: Final = 1e4
 """Numbers from here on are written as powers of ten on a logarithmic axis."""
@@ -316,7 +316,7 @@ def _scale(axis: Any, panel: Panel) -> None:
         else:
             axis.set_yscale("log")
         return
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, max(axis.get_ylim()[1], 1.06 * axis.dataLim.y1))  # a level line is not cut at the top
     if panel.is_share:
         axis.set_ylim(0, 1.02)
         axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
