@@ -94,8 +94,8 @@ def test_other_columns_in_the_middle_end_the_file_after_what_came_before():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no log of Zeek"),
-        (b"ts\tquery\n1\texample.org\n", "is no log of Zeek"),
+        (b"", "not a log of Zeek"),
+        (b"ts\tquery\n1\texample.org\n", "not a log of Zeek"),
         (b"#separator \\x09\n#fields\ta\tb\n#types\ttime\n", "of the same length"),
         (b"#separator ab\n#fields\ta\n#types\ttime\n", "#separator must name one character"),
         (LOG.replace(b"query", b"host"), "no column 'query'"),

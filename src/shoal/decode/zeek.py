@@ -49,7 +49,7 @@ class LogHeader:
         fields, types = (tuple(known.get(key, "").split(sign)) for key in ("fields", "types"))
         if "fields" not in known or len(fields) != len(types):
             raise InputError(
-                f"{name}: is no log of Zeek: lines #fields and #types, of the same length, must come first; keep the "
+                f"{name}: not a log of Zeek: lines #fields and #types, of the same length, must come first; keep the "
                 "log's own header, or read it with another kind"
             )
         return cls(sign, fields, types, known.get("unset_field", "-"), known.get("empty_field", "(empty)"))

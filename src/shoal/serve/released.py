@@ -60,7 +60,7 @@ class Listener:
 
 
 class ReleasedRows:
-    """The newest released rows, as long as somebody listens; without a listener it does nothing.
+    """The newest released rows, as long as there is a listener; without a listener it does nothing.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class FiniteSource:
         """Nothing to do: files keep their records."""
 
     def leave(self, position: Position) -> None:
-        """Nothing to do: nobody continues here."""
+        """Nothing to do: no run continues here."""
 
     def lag(self) -> int | None:
         """Unknown."""

@@ -1,7 +1,7 @@
 """A method as it travels to executors: its name and settings, never its key.
 
 Executors read the key themselves, from the file that SHOAL_KEY_FILE names there. A plan, a log or a task description
-holds only a mark of the key, from which nobody can compute it and which says whether two keys are the same.
+holds only a mark of the key, from which it cannot be computed and which says whether two keys are the same.
 """
 
 from __future__ import annotations

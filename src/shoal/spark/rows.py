@@ -85,7 +85,7 @@ def number_rows(
     chosen = sorted_frame.select(*(quoted(name) for name in columns))
     types = types_of(chosen)
     blocks = mapped(chosen, PackRows(types, tuple(head)), BLOCKS)
-    # Spark divides the rows of a sort or a join anew in every job: numbers counted in one would not fit the next.
+    # Spark divides the rows of a sort or a join again in every job: numbers counted in one would not fit the next.
     blocks = blocks.localCheckpoint() if is_shuffled(chosen) else blocks.persist()
     return numbered(blocks, types, head, first=first)
 

@@ -94,7 +94,7 @@ def check_blocks(
     if generalization.way is None:
         return
     known = generalization.names if generalization.names is not None and has_all else seen
-    if known is None and generalization.names is not None:  # without the truth nobody knows what was dropped
+    if known is None and generalization.names is not None:  # without the truth, what was dropped is unknown
         foreign_items = len(block_of.keys() - generalization.names)
         notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=foreign_items)
     if known is not None:

@@ -41,7 +41,7 @@ def exact_key(value: Any) -> Key:
 
 
 def person_key(value: Any) -> Key:
-    """Return equal keys for all ways to write a person: 7, 7.0 and " 7"; None for nobody."""
+    """Return equal keys for all ways to write a person: 7, 7.0 and " 7"; None if the person is missing."""
     text = _text(value)
     if text is None:
         return None
@@ -83,7 +83,7 @@ class Codes:
         return list(zip(self._numbers, self.texts, strict=True))
 
     def add(self, entries: Iterable[Entry]) -> Ints:
-        """Number values that were told apart before."""
+        """Number values that are known to differ."""
         found = []
         for key, text in entries:
             if key not in self._numbers:

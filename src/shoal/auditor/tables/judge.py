@@ -244,7 +244,7 @@ class _Judge:
 
 
 def exposed_people(person: Any, key: Ints, classes: Ints, small: Bools) -> Ints:
-    """Return the different people of small classes, given by their keys; -1 is no person."""
+    """Return the different people of small classes, given by their keys; -1 means that the person is missing."""
     found = np.unique(person[small[np.searchsorted(classes, key)]]) if small.any() else person[:0]
     return np.asarray(found[found >= 0], np.int64)
 

@@ -87,7 +87,7 @@ class SensitiveColumn:
         self._most("t", away, _above(away, promise.t), sizes)
         gain = largest_gain(finest, self._overall)
         self._most("beta", gain, _above(gain, promise.beta), sizes)
-        # Values that are told apart are further from the table; values that mean the same are less diverse.
+        # Values that count as different are further from the table; values that mean the same are less diverse.
         counted = finest if self._same is None else count_values(key, size, self._same[rows[:, self._place]], width)
         values = np.diff(np.append(counted.starts, len(counted.count)))
         self._least("l", values, None if promise.l is None else values < promise.l, sizes)

@@ -20,7 +20,7 @@ MISSING = -1
 PENDING = -1
 END = -1
 NOWHERE = -1
-"""The place of a label that is no candidate."""
+"""The place of a label that is not a candidate."""
 
 BLOCKS, BLOCK_ROWS, TUPLES, TUPLE_ROWS, IS_FULL = range(5)
 SIZES = 5

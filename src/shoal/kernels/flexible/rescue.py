@@ -1,4 +1,4 @@
-"""Rows that would stay pending: all rows under the same coarsest labels are assigned anew, fewest labels first."""
+"""Rows that would stay pending: all rows under the same coarsest labels are assigned again, fewest labels first."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _assign_anew(blocks, tuples, a, block, choice):
 
 @piece
 def _rescue(blocks, tuples, a, block):
-    """Assign the rows of a block anew if that leaves fewer of them pending; return whether it does."""
+    """Assign the rows of a block again if that leaves fewer of them pending; return whether it does."""
     fewest = _pending_in(a, blocks.rows, blocks.info[block, BEGIN], blocks.info[block, STOP])
     best, was_pending = PENDING, fewest
     first = blocks.info[block, FIRST_TUPLE]

@@ -1,7 +1,7 @@
 """One round of the flexible method: pending rows are assigned to blocks and labels, at the least loss that is found.
 
 The candidate that lowers the loss of its rows most is opened first, then the next one, until none lowers it. If rows
-would stay pending, all rows under the same coarsest labels are assigned anew, and then improved again.
+would stay pending, all rows under the same coarsest labels are assigned again, and then improved again.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _is_postponed(a, candidate, saved):
 
 @piece
 def _tuple_bound(scratch, persons, blocks, tuples, a, t):
-    """At most this much loss is saved by opening a tuple; 0 if too few people lose less there and nobody is pending."""
+    """At most this much loss is saved by opening a tuple; 0 if too few people lose less there and no row is pending."""
     need, loss = need_of(blocks, tuples, t), tuples.info[t, LOSS]
     if tuples.info[t, CROWD] < need:
         return 0

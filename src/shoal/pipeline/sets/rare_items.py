@@ -49,7 +49,7 @@ def drop_rare_items(sets: PeopleSets, least: int) -> tuple[PeopleSets, Dropped]:
 
 
 def only_published(blocks: Mapping[str, tuple[str, ...]], items: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The blocks without items that nobody has a record of; which of those were dropped is not shown."""
+    """The blocks without items that are in no record; which of those were dropped is not shown."""
     there = set(items)
     found = {label: tuple(item for item in own if item in there) for label, own in blocks.items()}
     return {label: own for label, own in found.items() if own}

@@ -102,7 +102,7 @@ class ReadSetFiles:
         keys = None
         if reader.people is not None and not reader.numbers_rows:
             keys = person_keys(reader.people, key_words(self.recipe.secret().subkey(_PURPOSE)))[0]
-        if reader.people is None:  # rows without an item are nobody's
+        if reader.people is None:  # rows without an item belong to no person
             body = people_batch(number, sets.numbers, sets.records, None)
         else:
             body = people_batch(

@@ -37,7 +37,7 @@ _ONE_OF_GROUP: Final = Attack(
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """How well real records and decoys of the people who were asked about can be told apart."""
+    """How well real records and decoys of the people who were asked about can be distinguished."""
 
     rows: Ints
     """The records asked about."""

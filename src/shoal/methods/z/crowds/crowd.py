@@ -45,7 +45,7 @@ class CrowdTable:
 
     @property
     def newest(self) -> int:
-        """When somebody was last seen; long ago if the window is empty."""
+        """When a person was last seen; long ago if the window is empty."""
         head, used = int(self.marks[kernel.HEAD]), int(self.marks[kernel.USED])
         return int(self.pool[(head + used - 1) % len(self.pool), kernel.TIME]) if used else EARLIEST
 
