@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import shoal
-from shoal import LeastLoss, ZAnonymity
+from shoal import KTarget, LeastLoss, ZAnonymity
 from shoal.errors import PolicyError, VaultError
 from shoal.schema import Numeric, Schema
 from shoal.spark.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
@@ -147,7 +147,7 @@ def test_a_key_of_its_own_is_refused_and_never_travels() -> None:
 
 def test_what_cannot_be_divided_is_refused() -> None:
     diverse = LeastLoss(Schema(person="id", quasi=QUASI, sensitive=["work"]), t=0.5)
-    combined = ZAnonymity(z=2, window="1h", person="id", time="ts", attribute="site", combine="k", k=2)
-    for method, words in ((diverse, "one reference for all shards"), (combined, "all people of an epoch")):
+    learning = ZAnonymity(window="1h", person="id", time="ts", attribute="site", target=KTarget(k=2, p=0.9, learn=True))
+    for method, words in ((diverse, "one reference for all shards"), (learning, "an earlier stream is read on one")):
         with pytest.raises(PolicyError, match=words):
             check_settings(Recipe.of(method))

@@ -288,7 +288,7 @@ class StreamRun:
                 self.near.count(refused, decoded, first, self.method.explain)
                 self.progress = replace(self.progress, near=self.near.found)
         for change in self.method.take_changes():
-            self.observer.z_set(f"{np.datetime64(change.start_ns, 'ns').astype('datetime64[s]')}Z", change.z)
+            self.observer.z_set(change.moment, change.z)
 
     # ---- commits
 

@@ -103,6 +103,8 @@ class SparkRun:
         decided = decide(read.rows, recipe, shards=self._shards)
         if getattr(decided, "calibration", None) is not None:
             method.set_calibration(decided.calibration)  # type: ignore[attr-defined]
+        for change in getattr(decided, "changes", ()):
+            self.observer.z_set(change.moment, change.z)
         shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
         trace = None if self.policy.trace is None else WriteTrace(self.policy.trace.path.path.absolute(), recipe)
         outcome = self._publish(decided, folder, trace, shows_root=shows_root)

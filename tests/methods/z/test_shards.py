@@ -144,7 +144,7 @@ def test_what_is_decided_for_a_whole_epoch_is_refused(settings, named):
     admitted = method.admit(stream())
     with pytest.raises(PolicyError, match=f"{named}: decides about all people of an epoch together"):
         method.split(admitted, 2)
-    with pytest.raises(PolicyError, match="leave it out, or run in one process"):
+    with pytest.raises(PolicyError, match=r"judge values with apart\(\), or run in one process"):
         method.read_admitted(stream(), range(len(stream())), admitted.clock)
 
 

@@ -22,6 +22,7 @@ from shoal.methods.z.admission import REASONS, Admission, Admitted, Clock
 from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.epochs.combiner import Combiner, Passed
 from shoal.methods.z.epochs.follower import Follower, ZChange
+from shoal.methods.z.epochs.values import CrowdSizes, value_tracer_for
 from shoal.methods.z.helper_thread import ahead, each, groups, pieces_of
 from shoal.methods.z.judge import Judge, Judged
 from shoal.methods.z.publisher import Pieces, Publisher
@@ -49,9 +50,12 @@ def _at_once(admitted: Admitted) -> _Turns:
 
 
 class ZEngine:
-    """Reads, decides and publishes; a target adds a follower, combine a combiner."""
+    """Reads, decides and publishes; a target adds a follower, combine a combiner.
 
-    def __init__(self, settings: ZSettings, secret: Secret) -> None:
+    With `is_apart`, values are judged for epochs that another process closes (see epochs/values.py).
+    """
+
+    def __init__(self, settings: ZSettings, secret: Secret, *, is_apart: bool = False) -> None:
         self._settings = settings
         self._person, self._lateness_ns = settings.person, settings.lateness_ns  # read once: settings are slow to read
         self._waits = self._lateness_ns > 0
@@ -59,7 +63,7 @@ class ZEngine:
         self.guarantee = guarantee_of(settings)
         reasons = reasons_of(settings)
         self.counts = Counts(reasons)
-        self._tracer = tracer_for(settings, reasons)
+        self._tracer = (value_tracer_for if is_apart else tracer_for)(settings, reasons)
         self.trace_schema = self._tracer.schema
         self.attributes = [
             CrowdColumn(column, key_words(secret.subkey("table of values", column.name.encode())))
@@ -67,14 +71,19 @@ class ZEngine:
         ]
         person_key = key_words(secret.subkey("table of people"))
         self._keeps_blank = not settings.is_table and settings.attributes[0].on_private == "blank"
-        self.follower = None if settings.target is None else Follower(
+        self.follower = None if settings.target is None or is_apart else Follower(
             settings.target, rotation_ns=settings.rotation_ns, keeps_blank=self._keeps_blank,
             window_ns=max(column.window_ns for column in settings.attributes),
         )  # fmt: skip
-        self._combiner = None if settings.k is None else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
+        self.sizes = CrowdSizes(settings) if settings.target is not None and is_apart else None
+        self.combiner = (
+            None if settings.k is None or is_apart else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
+        )
         self.reader = Reader(settings, self.attributes, person_key)
         self.admission = Admission(settings, person_key, self.reader, self.counts)
-        self._judge = Judge(settings, self.attributes, follower=self.follower, keeps_blank=self._keeps_blank)
+        self._judge = Judge(
+            settings, self.attributes, follower=self.sizes or self.follower, keeps_blank=self._keeps_blank
+        )
         self._publisher = Publisher(settings, self.attributes, Pseudonyms(secret, rotation_ns=settings.rotation_ns))
         self.assumed_schema = self.reader.assumed_schema
         self.check_types = self.reader.check_types
@@ -85,7 +94,7 @@ class ZEngine:
     @property
     def pending(self) -> int:
         """Records accepted and not decided yet."""
-        return len(self._judge.buffer) + (0 if self._combiner is None else len(self._combiner.epochs))
+        return len(self._judge.buffer) + (0 if self.combiner is None else len(self.combiner.epochs))
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -109,8 +118,8 @@ class ZEngine:
         """Prepare for input of these types; return the output schema."""
         output = self._publisher.set_types(schema)
         self.reader.schema = self._judge.buffer.schema = schema
-        if self._combiner is not None:
-            self._combiner.epochs.schema = output
+        if self.combiner is not None:
+            self.combiner.epochs.schema = output
         return output
 
     # ---- batches
@@ -118,7 +127,7 @@ class ZEngine:
     def push_batches(self, batches: list[pa.RecordBatch]) -> list[Release]:
         """Decide about batches; all threads read and publish pieces of them, and count shards of their values."""
         pieces = pieces_of(batches)
-        if len(pieces) <= 1 or self._waits or self._combiner is not None:
+        if len(pieces) <= 1 or self._waits or self.combiner is not None:
             read_ahead = ahead(self.reader.read, pieces)
             return [release for read in read_ahead for release in self.judge(self.admission.admit(read))]
         published = Pieces(self._publisher, sum(piece.num_rows for piece in pieces))
@@ -183,12 +192,12 @@ class ZEngine:
 
     def _release(self, judged: Judged, turns: _Turns, published: Pieces | None) -> Release:
         """Publish what passed z, here or as one of several pieces, or let it wait for the end of its epoch."""
-        combiner, refused = self._combiner, [] if turns.refused is None else [turns.refused]
+        combiner, refused = self.combiner, [] if turns.refused is None else [turns.refused]
         if combiner is None:
             rows = self._publisher.rows(judged, judged.passed) if published is None else None
             if published is not None:
                 published.add(judged, judged.passed)
-            decisions = _decisions(judged, turns, released=judged.passed)
+            decisions = _decisions(judged, turns, released=judged.passed, has_epochs=self._settings.k is not None)
             if refused:
                 decisions = Decisions.joined([decisions, *refused])
                 decisions = decisions.arranged(np.argsort(decisions.turns, kind="stable"))
@@ -209,7 +218,7 @@ class ZEngine:
     def _start_over(self) -> Release:
         """Forget the stream so far, because the first clock was wrong; refuse all rows that wait under it."""
         # only one person was seen, so no set was published, blank rows at most: every epoch is open again
-        waiting: list[Passed | Waiting] = [] if self._combiner is None else [self._combiner.epochs.forget()]
+        waiting: list[Passed | Waiting] = [] if self.combiner is None else [self.combiner.epochs.forget()]
         parts = [
             self._tracer.refused(rows.seqs, rows.times, np.full(len(rows), AHEAD, dtype=np.int8))
             for rows in (*waiting, self._judge.forget())
@@ -240,7 +249,7 @@ class ZEngine:
             waiting = OneWaiting(time, seq, (low, high), {name: record.get(name) for name in self.columns})
             self._judge.buffer.add_one(waiting)
             rows = self._decide_ready()
-        return rows if self._combiner is None else rows + self._rows_of_ended(self._combiner)
+        return rows if self.combiner is None else rows + self._rows_of_ended(self.combiner)
 
     def _decide_ready(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
@@ -259,10 +268,10 @@ class ZEngine:
             self.counts.suppressed += 1
             return []
         row = self._publisher.row(record, person, time, texts, levels)
-        if self._combiner is None:
+        if self.combiner is None:
             self.counts.released += 1
             return [row]
-        if not self._combiner.keep_one(seq, time, levels, row):
+        if not self.combiner.keep_one(seq, time, levels, row):
             self.counts.suppressed += 1
         return []
 
@@ -290,21 +299,21 @@ class ZEngine:
         return {}, {
             **self.admission.dump(),
             **self._judge.dump(),
-            **({} if self._combiner is None else self._combiner.dump()),
+            **({} if self.combiner is None else self.combiner.dump()),
         }
 
     def load(self, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over a state from dump()."""
         self.admission.load(arrays)
         self._judge.load(arrays)
-        if self._combiner is not None:
-            self._combiner.load(arrays)
+        if self.combiner is not None:
+            self.combiner.load(arrays)
 
 
 def _decisions(judged: Judged, turns: _Turns, *, released: Bools, has_epochs: bool = False) -> Decisions:
     arrivals, details = judged.arrivals, np.empty((len(judged.arrivals.seqs), 0), dtype=np.int64)
     if judged.z is not None:
-        details = judged.z[:, np.newaxis]
+        details = judged.z if judged.z.ndim > 1 else judged.z[:, np.newaxis]
     elif has_epochs:
         details = np.column_stack((np.full(len(arrivals.seqs), AT_ONCE), *judged.levels))
     return Decisions(arrivals.seqs, arrivals.times, turns.numbers, released, arrivals.reasons, turns.delays, details)

@@ -20,6 +20,7 @@ from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.crowds.crowd import Levels
 from shoal.methods.z.crowds.values import Rule
 from shoal.methods.z.epochs.follower import Follower
+from shoal.methods.z.epochs.values import CrowdSizes
 from shoal.methods.z.helper_thread import each
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.reorder_buffer import ReorderBuffer, Waiting
@@ -37,7 +38,7 @@ class Judged:
     passed: Bools
     """Which rows may be published."""
     z: Ints | None
-    """The z that each row was judged with, where it follows the stream."""
+    """Where z follows the stream: the z that each row was judged with, or how many people are behind each value."""
 
 
 class Judge:
@@ -48,12 +49,12 @@ class Judge:
         settings: ZSettings,
         attributes: Sequence[CrowdColumn],
         *,
-        follower: Follower | None,
+        follower: Follower | CrowdSizes | None,
         keeps_blank: bool,
     ) -> None:
         self._lateness_ns = settings.lateness_ns
         self._keeps_blank = keeps_blank  # rows whose value is private are published without it
-        self._follower = follower
+        self._follower: Any = follower
         self.attributes = attributes
         self.buffer = ReorderBuffer()
 
@@ -109,7 +110,7 @@ class Judge:
             for part, rows, out in zip(parts, usable, found, strict=True)
         ]
 
-    def _followed(self, follower: Follower, part: Arrivals) -> Judged:
+    def _followed(self, follower: Follower | CrowdSizes, part: Arrivals) -> Judged:
         usable = part.reasons == NO_REASON
         levels, z = follower.judge(self.attributes, part, usable)
         return self._judged(part, usable, levels, z)
@@ -123,7 +124,8 @@ class Judge:
     def judge_one(self, texts: list[str | None], person: Ints, time: int) -> list[int]:
         """The level of every value of one event."""
         if self._follower is not None:
-            return self._follower.judge_one(self.attributes, texts, person, time)
+            levels: list[int] = self._follower.judge_one(self.attributes, texts, person, time)
+            return levels
         return [
             column.decide_one(text, person=person, time=time)
             for column, text in zip(self.attributes, texts, strict=True)

@@ -57,6 +57,12 @@ class Decisions:
         )  # fmt: skip
 
 
+def refused_at_once(rows: Ints, times: Ints, reasons: npt.NDArray[np.int8], details: Ints) -> Decisions:
+    """Decisions on rows that are refused when they arrive, with the same details for each."""
+    released, delays = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.int64)
+    return Decisions(rows, times, rows, released, reasons, delays, np.tile(details, (len(rows), 1)))
+
+
 class Tracer:
     """Turns decisions into trace batches.
 
@@ -85,9 +91,7 @@ class Tracer:
 
     def refused(self, rows: Ints, times: Ints, reasons: npt.NDArray[np.int8]) -> Decisions:
         """Decisions on rows that are refused when they arrive."""
-        count = len(rows)
-        released, delays = np.zeros(count, np.bool_), np.zeros(count, np.int64)
-        return Decisions(rows, times, rows, released, reasons, delays, np.tile(self._unjudged, (count, 1)))
+        return refused_at_once(rows, times, reasons, self._unjudged)
 
     def trace(self, decisions: Decisions) -> pa.RecordBatch:
         """One row for each decision."""

@@ -19,8 +19,10 @@ from shoal.methods.text_keys import Ints
 from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.crowds.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
+from shoal.methods.z.epochs.closing import ClosedEpoch, Ending, EpochEvents, combine_epoch
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shards import join, owners_of_values, read_admitted, split
+from shoal.methods.z.trace import Decisions
 from shoal.models.z.target.controller import EpochOutcome
 from shoal.models.z.target.epoch_needs import Lesson
 from shoal.models.z.target.target import KTarget
@@ -117,6 +119,8 @@ class ZAnonymity(StreamMethod):
     kernel: ClassVar[Any] = staticmethod(clock_kernel.admit)
     _settings: ZSettings
     _engine: ZEngine
+    _is_apart: bool = False
+    """Whether values are judged for epochs that another process closes."""
 
     def __init__(  # noqa: PLR0913 - the method's parameters, all by name
         self,
@@ -146,7 +150,7 @@ class ZAnonymity(StreamMethod):
         self._start(ZSettings.for_columns(person, time, carry, given), as_secret(key))
 
     def _make_engine(self, settings: ZSettings, secret: Secret) -> ZEngine:
-        return ZEngine(settings, secret)
+        return ZEngine(settings, secret, is_apart=self._is_apart)
 
     @property
     def z(self) -> int | None:
@@ -208,11 +212,47 @@ class ZAnonymity(StreamMethod):
 
     def _require_shards(self) -> None:
         option = "combine" if self._settings.k is not None else "target"
-        if self._settings.k is not None or self._settings.target is not None:
+        if (self._settings.k is not None or self._settings.target is not None) and not self._is_apart:
             raise PolicyError(
                 f"{option}: decides about all people of an epoch together, so it cannot be judged in shards; "
-                "leave it out, or run in one process"
+                "judge values with apart(), or run in one process"
             )
+
+    # ---- combine and target: values are judged in shards, epochs are closed with the values of all shards
+
+    def apart(self) -> ZAnonymity:
+        """An empty method for a shard of a stream with combine or a target: it judges values and closes no epoch.
+
+        Its releases are not for publishing. Their rows passed z (with a target: the lowest z there is), and their trace
+        is for :func:`joined_values`, which joins what all shards say about the rows of an epoch.
+        """
+        made = ZAnonymity.__new__(ZAnonymity)
+        made._is_apart = True  # noqa: SLF001 - the same class
+        made._start(self._settings, self._secret)  # noqa: SLF001
+        return made
+
+    def take_peaks(self, *, everything: bool = False) -> list[tuple[int, int, Ints]]:
+        """With apart() and a target: the largest crowds behind (person, value) pairs, by stretch and epoch."""
+        return [] if self._engine.sizes is None else self._engine.sizes.take_peaks(everything=everything)
+
+    def close_epoch(self, values: Decisions, rows: pa.RecordBatch, clock: Clock, *, last: int) -> ClosedEpoch:
+        """With combine: decide about all rows of an epoch by the clock of the whole stream of `last` records."""
+        combiner = self._engine.combiner
+        assert combiner is not None, "only combine closes epochs"
+        stretch = int(np.searchsorted(np.array(clock.restarts, dtype=np.int64), values.rows[0], side="right"))
+        end_ns = combiner.epochs.end_of(int(values.times[0]))
+        ending = Ending.of(clock, stretch, end_ns, lateness_ns=self._settings.lateness_ns, last=last)
+        return combine_epoch(combiner, values, rows, ending)
+
+    def choose_z(self, stretches: Iterable[Iterable[EpochEvents]]) -> list[list[int]]:
+        """With a target: z of every epoch of a stream; epochs are in order, and time starts over after each stretch."""
+        follower, chosen = self._engine.follower, []
+        assert follower is not None, "only a target chooses z"
+        for number, epochs in enumerate(stretches):
+            if number:
+                follower.forget()
+            chosen.append([follower.follow(epoch.first_ns, epoch.profile) for epoch in epochs])
+        return chosen
 
     # ---- a z that follows the stream
 

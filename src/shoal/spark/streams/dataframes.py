@@ -16,7 +16,7 @@ from shoal.crypto.private_files import replace_private, sync_folder
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import OutputError, PolicyError
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.deciding import head_columns
+from shoal.spark.deciding import check_stream_settings, head_columns
 from shoal.spark.decisions import Outcome
 from shoal.spark.files import PartWriter
 from shoal.spark.letters import Letter
@@ -119,6 +119,7 @@ def check_stream(recipe: Recipe, out: Any, state: Any) -> None:
             f"[anonymize] method: {recipe.method} does not decide streams on Spark; read it as a batch, or run it on "
             "one machine"
         )
+    check_stream_settings(recipe)
     if out is None or state is None:
         raise OutputError(
             "a streaming DataFrame needs out and state: a folder for the rows and one for the state, which every "

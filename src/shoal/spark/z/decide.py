@@ -4,12 +4,14 @@
 2. Rows go to shards by (column, value): whether a value is published depends on the people behind this value alone.
 3. Each shard judges its rows by the time of the whole stream.
 4. Ranges of the output put the decisions of all shards in order; rows with several columns are joined by their number.
+
+combine and target decide about all people of an epoch together, between steps 3 and 4 (see by_epoch.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from shoal.methods.release import DEAD, IS_DEAD, RELEASED, SUPPRESSED, VERDICTS
 from shoal.methods.z.reader import reasons_of
+from shoal.methods.z.trace import AT_ONCE
 from shoal.spark.blocks import ABOUT, HEAD, ROWS_OF_A_BLOCK, one_row, packed, unpacked
 from shoal.spark.columns import BLOCK, PART, SHARD, cast, wire_schema
 from shoal.spark.decisions import Outcome, WriteTrace
@@ -28,8 +31,10 @@ from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
+from shoal.spark.z.by_epoch import ByEpoch, decide_epochs
+from shoal.spark.z.following import ChosenZ
 from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
-from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged
+from shoal.spark.z.pieces import LEVEL, PIECES, RANGE, Merged, Ranges, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,13 +80,18 @@ def _decided(
     admission = context.broadcast(found)
     split = SplitRows(recipe, rows.opening, shards, admission, None if states is None else rows.first)
     by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(shards, f.col(SHARD))
-    judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states, is_end)
-    judged = mapped(by_shard.sortWithinPartitions(SHARD, PART, BLOCK), judge, PIECES)
-    pieces = decisions_only(admitted).union(judged)
+    in_order = by_shard.sortWithinPartitions(SHARD, PART, BLOCK)
+    if method.settings.k is not None or method.settings.target is not None:
+        by_epoch = decide_epochs(in_order, rows, recipe, method, admission, ranges)
+    else:
+        judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states, is_end)
+        by_epoch = ByEpoch(mapped(in_order, judge, PIECES))
+    pieces = decisions_only(admitted).union(by_epoch.pieces)
+    names = tuple(column.name for column in method.settings.attributes)
     decisions = ZDecisions(
         pieces.repartitionById(ranges.ranges, f.col(RANGE)), method.output_schema,
-        MergeRanges(method.output_schema, tuple(column.name for column in method.settings.attributes)),
-        ZTrace.of(method), reasons_of(method.settings), admitted, admission,
+        MergeRanges(method.output_schema, names, by_epoch.chosen), ZTrace.of(method), reasons_of(method.settings),
+        (admitted, *by_epoch.stored), admission, method.metrics, tuple(method.take_changes()),
     )  # fmt: skip
     return decisions, found.state
 
@@ -92,9 +102,11 @@ class MergeRanges:
 
     published: pa.Schema
     attributes: tuple[str, ...]
+    chosen: ChosenZ | None = None
+    """With a target: the z of every epoch."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Merged:
-        return merged(batches, self.published, self.attributes)
+        return merged(batches, self.published, self.attributes, self.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +118,13 @@ class ZDecisions:
     merge: MergeRanges
     trace: ZTrace
     reasons: tuple[str, ...]
-    admitted: DataFrame
+    stored: tuple[DataFrame, ...]
     admission: Any
-    """Broadcast; like `admitted`, it is needed until everything is published."""
+    """Broadcast; like `stored`, it is needed until everything is published."""
+    metrics: Mapping[str, Any]
+    """With a target: the last z, and how epochs went."""
+    changes: tuple[Any, ...] = ()
+    """With a target: every z that was set."""
 
     def shown(self, *, suppressed: bool) -> DataFrame:
         """What may be published, in the order of the decisions."""
@@ -129,11 +145,11 @@ class ZDecisions:
         if write_trace is not None:
             chunks = found.select(RANGE, "trace").repartition(1).sortWithinPartitions(RANGE)
             write_trace(chunks, UnpackTrace(self.trace))
-        for frame in (found, self.admitted):
+        for frame in (found, *self.stored):
             frame.unpersist()
         self.admission.destroy()
         return Outcome(
-            dict(counts), pa.Table.from_batches(dead) if dead else None, metrics={}, notes=notes,
+            dict(counts), pa.Table.from_batches(dead) if dead else None, dict(self.metrics), notes,
             **{name: sum(note[name] for note in notes) for name in _SUMMED},
         )  # fmt: skip
 
@@ -186,7 +202,9 @@ class ZTrace:
 
     schema: pa.Schema
     thresholds: tuple[int, ...]
-    """The z of every attribute."""
+    """The z of every attribute, where it is fixed."""
+    levels: int
+    """Columns for the level of each attribute, with combine."""
 
     @classmethod
     def of(cls, method: Any) -> ZTrace:
@@ -197,19 +215,28 @@ class ZTrace:
         return cls(
             pa.schema([*fixed, *((name, pa.int64()) for name in names[len(kinds) :])]),
             tuple(column.z for column in method.settings.attributes),
+            0 if method.settings.k is None else len(method.settings.attributes),
         )
 
     def batch(self, found: Merged, reasons: tuple[str, ...]) -> pa.RecordBatch:
         """The trace of a range."""
         trace, count = found.trace, len(found.trace["row"])
         no_reason = trace["reason"] < 0
+        epochs = trace.get("group", np.full(count, AT_ONCE))
+        in_force = trace.get("z")
         columns = [
             pa.array(trace["row"]),
             pa.array(VERDICTS).take(pa.array(trace["verdict"])),
             pa.array(reasons, pa.string()).take(pa.array(trace["reason"], mask=no_reason)),
-            pa.nulls(count, pa.int64()),
+            pa.array(epochs, mask=epochs == AT_ONCE),
             pa.array(trace.get("delay", np.zeros(count, dtype=np.int64))),
-            *(pa.repeat(pa.scalar(z, pa.int64()), count) for z in self.thresholds),
+            *(
+                pa.repeat(pa.scalar(z, pa.int64()), count)
+                if in_force is None
+                else pa.array(in_force, mask=in_force < 0)
+                for z in self.thresholds
+            ),
+            *(pa.array(trace.get(f"{LEVEL}{at}", np.full(count, -1))) for at in range(self.levels)),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 

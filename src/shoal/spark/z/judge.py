@@ -112,7 +112,7 @@ class JudgeShards:
     """Whether a stream of micro-batches ends with these records."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number, parts in groupby(_gathered(batches), key=itemgetter(0)):
+        for number, parts in groupby(gathered_rows(batches), key=itemgetter(0)):
             yield from self._judged(number, (rows for _, rows in parts))
 
     def _judged(self, number: int, parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -155,7 +155,7 @@ class JudgeShards:
             pass
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def gathered_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of shards, many at a time."""
     waiting: list[pa.RecordBatch] = []
     rows, current = 0, -1

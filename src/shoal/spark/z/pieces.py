@@ -6,7 +6,7 @@ shard packs its decisions into one piece for each range; a range puts the pieces
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.methods.release import IS_DEAD, IS_RELEASED, NO_REASON
 from shoal.methods.z.shards import first_of_each, joined_rows
+from shoal.methods.z.trace import AT_ONCE
 from shoal.spark.blocks import one_row, packed, unpacked
 
 Ints = npt.NDArray[np.int64]
@@ -24,6 +26,9 @@ RANGE: Final = "_shoal_range"
 NOTE: Final = "_shoal_note"
 _TRACE, _ROWS = "_shoal_trace", "_shoal_rows"
 PIECES: Final = pa.schema([(RANGE, pa.int32()), (_TRACE, pa.binary()), (_ROWS, pa.binary()), (NOTE, pa.string())])
+CROWD, LEVEL = "detail", "level"
+"""Columns of the people behind each value, and of the level at which each passed z."""
+_MISSING: Final = {"group": AT_ONCE, LEVEL: -1}
 ROWS_OF_A_RANGE: Final = 1_000_000
 
 
@@ -68,6 +73,11 @@ class Pieces:
         if self.waits:
             columns |= {"delay": trace.column("delay"), "turn": turns, "time": times}
         slim = pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
+        yield from self.packed(slim, turns, rows)
+
+    def packed(self, slim: pa.RecordBatch, turns: Ints, rows: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        """The pieces of decisions with at least the number, the verdict and the reason of each record."""
+        verdicts = np.asarray(slim.column("verdict"))
         places = self.ranges(turns)
         if (np.diff(places) < 0).any():  # time started over
             order = np.argsort(places, kind="stable")
@@ -95,14 +105,20 @@ class Merged:
     """The decisions of a range, in order."""
 
     trace: dict[str, npt.NDArray[Any]]
-    """The number, verdict, reason and delay of every record; verdicts and reasons are indices."""
+    """The number, verdict, reason and delay of every record, and details; verdicts and reasons are indices."""
     rows: pa.RecordBatch
     """What is released."""
     notes: tuple[str, ...]
 
 
-def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: Sequence[str]) -> Merged:
-    """Put the pieces of a range in order: by turn, refused records last, then by time and number.
+Choose = Callable[[dict[str, npt.NDArray[Any]], pa.RecordBatch], tuple[dict[str, npt.NDArray[Any]], pa.RecordBatch]]
+"""Decides about records, by the trace that shards wrote of them and what they would release."""
+
+
+def merged(
+    batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: Sequence[str], choose: Choose | None = None
+) -> Merged:
+    """Put the pieces of a range in order: by turn, then by epoch, refused records last, then by time and number.
 
     With several attributes a record has a decision of each shard that owns one of its values: it is released if one of
     them releases it, with all values that are released.
@@ -112,17 +128,36 @@ def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: 
         notes += batch.column(NOTE).drop_null().to_pylist()
         traces += [unpacked(value) for value in batch.column(_TRACE) if value.is_valid]
         shown += [unpacked(value) for value in batch.column(_ROWS) if value.is_valid]
-    found = pa.Table.from_batches(traces) if traces else pa.table({name: [] for name in ("row", "verdict", "reason")})
-    trace = {name: found[name].to_numpy() for name in found.column_names}
-    rows = pa.concat_batches(shown)
+    trace, rows = _columns(traces), pa.concat_batches(shown)
     if len(attributes) > 1 and len(traces):
         numbers = trace["row"]
         rows = joined_rows(rows, numbers[trace["verdict"] == IS_RELEASED], attributes)
         kept = first_of_each(numbers, trace["verdict"])  # released comes before suppressed
-        trace = {name: column[kept] for name, column in trace.items()}
+        most = {name: trace[name][first_of_each(numbers, -trace[name])] for name in trace if name.startswith(CROWD)}
+        trace = {name: column[kept] for name, column in trace.items()} | most
+    if choose is not None:
+        trace, rows = choose(trace, rows)
     order = np.argsort(trace["row"], kind="stable")
     if "turn" in trace:
-        order = np.lexsort((trace["row"], trace["time"], trace["verdict"] == IS_DEAD, trace["turn"]))
+        is_last = trace.get("closed", trace["verdict"] == IS_DEAD)
+        epochs = trace.get("epoch", np.zeros(len(order), np.int64))
+        order = np.lexsort((trace["row"], trace["time"], is_last, epochs, trace["turn"]))
     is_shown = trace["verdict"] == IS_RELEASED
     places = (np.cumsum(is_shown) - 1)[order][is_shown[order]]
     return Merged({name: column[order] for name, column in trace.items()}, rows.take(pa.array(places)), tuple(notes))
+
+
+def _columns(traces: Sequence[pa.RecordBatch]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of all traces; records that admission refused lack some, which do not concern them."""
+    if not traces:
+        return {name: np.empty(0, np.int64) for name in ("row", "verdict", "reason")}
+    found = pa.concat_tables([pa.Table.from_batches([trace]) for trace in traces], promote_options="default")
+    numbers = found["row"]
+    return {
+        name: (
+            pc.coalesce(found[name], numbers)
+            if name in ("turn", "time")
+            else found[name].fill_null(_MISSING.get(name.rstrip("0123456789"), 0))
+        ).to_numpy()
+        for name in found.column_names
+    }

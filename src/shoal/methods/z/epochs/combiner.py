@@ -165,7 +165,7 @@ class Combiner:
         passed, closed = clock.newest - self._lateness_ns, []
         for ended in self.epochs.take_ended(int(passed[-1]), everything=clock.is_end):
             turn = int(np.searchsorted(passed[:-1], self.epochs.end_of(int(ended.times[0]))))
-            closed.append(self._close(ended, int(clock.numbers[turn]), int(clock.newest[turn])))
+            closed.append(self.close(ended, int(clock.numbers[turn]), int(clock.newest[turn])))
         return closed
 
     def joined(
@@ -181,7 +181,7 @@ class Combiner:
         order = np.lexsort((decisions.times // self._rotation_ns, decisions.turns))
         return pa.concat_batches([nothing, *(rows for rows, _ in closed)]), decisions.arranged(order)
 
-    def _close(self, ended: Passed, turn: int, newest: int) -> tuple[pa.RecordBatch, Decisions]:
+    def close(self, ended: Passed, turn: int, newest: int) -> tuple[pa.RecordBatch, Decisions]:
         """Remove values from people's sets until k people share each; decide about all rows of the epoch."""
         keep = _cells_to_keep(ended.batch, self._person, self._names, self._k)
         released: Bools = np.ones(len(ended), np.bool_) if self._keeps_blank else np.logical_or.reduce(keep)

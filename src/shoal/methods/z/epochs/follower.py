@@ -39,6 +39,11 @@ class ZChange:
     """When the epoch begins."""
     z: int
 
+    @property
+    def moment(self) -> str:
+        """When the epoch begins, as text."""
+        return f"{np.datetime64(self.start_ns, 'ns').astype('datetime64[s]')}Z"
+
 
 class EpochPeaks:
     """The largest crowd behind each (person, value) pair of an epoch."""
@@ -78,6 +83,37 @@ def _outcome(row: list[int]) -> EpochOutcome:
     return EpochOutcome(epoch, z, people, shown, anonymous, bool(is_met))
 
 
+def epochs_in(times: Ints, rows: Ints, rotation_ns: int) -> list[slice]:
+    """Stretches of usable rows that lie in one epoch each; the first and last row of each are usable."""
+    if not len(rows):
+        return []
+    starts = np.flatnonzero(np.diff(times[rows] // rotation_ns)) + 1
+    bounds = [0, *starts.tolist(), len(rows)]
+    return [slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in pairwise(bounds)]
+
+
+def quarters_of(times: Ints, epoch: int, rotation_ns: int) -> Ints:
+    """How many events of an epoch are in each of its quarters."""
+    return np.bincount((times - epoch * rotation_ns) * QUARTERS // rotation_ns, minlength=QUARTERS)
+
+
+def profile_of(epoch: int, peaks: EpochPeaks, quarters: Ints, k: int, *, keeps_blank: bool) -> EpochProfile:
+    """What every z would have shown in an epoch; `quarters` are its events."""
+    person, value, peak = peaks.pairs().T
+    people = len(np.unique(person))
+    curve = set_curve(person, value, peak, k)
+    if keeps_blank:  # people who show nothing have rows too, and share the empty set
+        # NOTHING: above all crowds no one shows anything
+        empty = people - np.append(curve.shown, 0)
+        is_shared = empty >= k
+        curve = SetCurve(
+            np.append(curve.thresholds, NOTHING),
+            np.full_like(empty, people),
+            np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
+        )
+    return EpochProfile(epoch, people, curve, quarters)
+
+
 class Follower:
     """Follows a stream epoch by epoch; events come in the order of their times."""
 
@@ -96,6 +132,7 @@ class Follower:
         """Begin again."""
         self._controller.forget()
         self._peaks.clear()
+        self._counted: EpochProfile | None = None
         self._quarters[:] = 0
         self._first_ns = self._epoch = _UNKNOWN
         self.outcomes: deque[EpochOutcome] = deque(maxlen=_OUTCOMES)
@@ -134,6 +171,12 @@ class Follower:
             self._changes.append(ZChange(epoch * self._rotation_ns, self._controller.open(epoch)))
         return self._controller.z
 
+    def follow(self, first_ns: int, profile: EpochProfile) -> int:
+        """The z for an epoch whose events were counted elsewhere, by the time of the first of them."""
+        z = self.enter(first_ns)
+        self._counted = profile
+        return z
+
     def _is_typical(self, epoch: int) -> bool:
         """Whether an epoch began after the stream did, and its crowds are full when it ends."""
         is_filled = (epoch + 1) * self._rotation_ns - self._first_ns >= self._window_ns
@@ -161,7 +204,7 @@ class Follower:
         """The level of every value of rows in time order, and the z of each row; -1 for rows that are refused."""
         levels = [np.full(len(usable), PRIVATE, dtype=np.int32) for _ in attributes]
         in_force = np.full(len(usable), -1, dtype=np.int64)
-        for part in self._epochs_in(arrivals.times, np.flatnonzero(usable)):
+        for part in epochs_in(arrivals.times, np.flatnonzero(usable), self._rotation_ns):
             z = self.enter(int(arrivals.times[part.start]))
             in_force[part] = np.where(usable[part], z, -1)
             self._count(arrivals.times[part][usable[part]])
@@ -170,14 +213,6 @@ class Follower:
                 self._peaks.note(arrivals.persons[part], reading.keys[part], sizes)
                 level[part] = np.where(sizes >= z, 0, PRIVATE)
         return levels, in_force
-
-    def _epochs_in(self, times: Ints, rows: Ints) -> list[slice]:
-        """Stretches of usable rows that lie in one epoch each; the first and last row of each are usable."""
-        if not len(rows):
-            return []
-        starts = np.flatnonzero(np.diff(times[rows] // self._rotation_ns)) + 1
-        bounds = [0, *starts.tolist(), len(rows)]
-        return [slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in pairwise(bounds)]
 
     def judge_one(
         self, attributes: Sequence[CrowdColumn], texts: list[str | None], person: Ints, time: int
@@ -193,8 +228,7 @@ class Follower:
 
     def _count(self, times: Ints) -> None:
         """Count events of the running epoch by its quarters."""
-        quarters = (times - self._epoch * self._rotation_ns) * QUARTERS // self._rotation_ns
-        self._quarters += np.bincount(quarters, minlength=QUARTERS)
+        self._quarters += quarters_of(times, self._epoch, self._rotation_ns)
 
     def _close(self) -> None:
         profile, is_typical = self._profile(), self._is_typical(self._epoch)
@@ -202,6 +236,7 @@ class Follower:
         if is_typical and self._collected is not None:
             self._collected.append(lesson_of(profile, self.target))
         self._peaks.clear()
+        self._counted = None
         self._quarters[:] = 0
         self.outcomes.append(outcome)
         self._closed += 1
@@ -209,19 +244,10 @@ class Follower:
         self._met += outcome.shown > 0 and outcome.is_met
 
     def _profile(self) -> EpochProfile:
-        person, value, peak = self._peaks.pairs().T
-        people = len(np.unique(person))
-        curve = set_curve(person, value, peak, self.target.k)
-        if self._keeps_blank:  # people who show nothing have rows too, and share the empty set
-            # NOTHING: above all crowds no one shows anything
-            empty = people - np.append(curve.shown, 0)
-            is_shared = empty >= self.target.k
-            curve = SetCurve(
-                np.append(curve.thresholds, NOTHING),
-                np.full_like(empty, people),
-                np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
-            )
-        return EpochProfile(self._epoch, people, curve, self._quarters.copy())
+        if self._counted is not None:
+            return self._counted
+        keeps_blank = self._keeps_blank
+        return profile_of(self._epoch, self._peaks, self._quarters.copy(), self.target.k, keeps_blank=keeps_blank)
 
     # ---- state
 

@@ -1,0 +1,86 @@
+"""Epochs closed apart: the rows of an epoch from all shards, decided as one process would decide them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.methods.text_keys import Bools
+from shoal.methods.z.admission import Clock
+from shoal.methods.z.epochs.combiner import Combiner, Passed
+from shoal.methods.z.reader import AHEAD
+from shoal.methods.z.trace import AT_ONCE, Decisions
+from shoal.models.z.target.epoch_needs import EpochProfile
+
+FORGOTTEN: Final = AT_ONCE
+"""The epoch, in the order of decisions, of a row that is refused because time started over: before all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an epoch ends: with the arrival `turn`, which moves time to `newest`."""
+
+    turn: int
+    newest: int
+    is_forgotten: bool = False
+    """Whether time started over before the epoch ended: its rows are refused."""
+
+    @classmethod
+    def of(cls, clock: Clock, stretch: int, end_ns: int, *, lateness_ns: int, last: int) -> Ending:
+        """The ending of an epoch that is over at a time, in a stretch of the clock of a whole stream.
+
+        `last` is the number after the last arrival: with it, everything is decided.
+        """
+        stretches = clock.stretches()
+        own = stretches[stretch]
+        place = int(np.searchsorted(own.newest - lateness_ns, end_ns))
+        if place < len(own.numbers):
+            return cls(int(own.numbers[place]), int(own.newest[place]))
+        if stretch + 1 < len(stretches):
+            return cls(clock.restarts[stretch], int(own.newest[-1]), is_forgotten=True)
+        return cls(last, int(own.newest[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedEpoch:
+    """What is decided about all rows of an epoch."""
+
+    rows: pa.RecordBatch
+    """What is published."""
+    decisions: Decisions
+    """In the order of time, first what was decided at once."""
+    is_closed: Bools
+    """Which rows waited for the end of the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEvents:
+    """What is known of an epoch, counted in all shards: the time of its first event, and what every z would show."""
+
+    first_ns: int
+    profile: EpochProfile
+
+
+def combine_epoch(combiner: Combiner, values: Decisions, rows: pa.RecordBatch, ending: Ending) -> ClosedEpoch:
+    """Remove values until k people share every set of an epoch; `values` and `rows` are from joined_values."""
+    waits = values.released
+    kept, at_once = values.arranged(waits), values.arranged(~waits)
+    if ending.is_forgotten:
+        refused = Decisions(
+            kept.rows, kept.times, np.full(len(kept.rows), ending.turn), np.zeros(len(kept.rows), np.bool_),
+            np.full(len(kept.rows), AHEAD, dtype=np.int8), np.zeros(len(kept.rows), np.int64),
+            np.tile(np.array([AT_ONCE, *[-1] * (kept.details.shape[1] - 1)]), (len(kept.rows), 1)),
+        )  # fmt: skip
+        closed, shown, is_closed = refused, rows.slice(0, 0), False
+    elif len(kept.rows):
+        shown, closed = combiner.close(
+            Passed(kept.rows, kept.times, kept.details[:, 1:], rows), ending.turn, ending.newest
+        )
+        is_closed = True
+    else:
+        closed, shown, is_closed = kept, rows, True
+    marks = np.repeat([False, is_closed], [len(at_once.rows), len(closed.rows)])
+    return ClosedEpoch(shown, Decisions.joined([at_once, closed]), marks)

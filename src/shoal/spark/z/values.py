@@ -1,0 +1,161 @@
+"""Shards for combine and target: each judges its values; what epochs decide comes after, with the values of all shards.
+
+A shard sends what it found out about rows either to the task of their epoch (combine) or, with the number of people
+behind every value, to the range of the output that they belong to (target).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, Release
+from shoal.methods.z.admission import Clock
+from shoal.methods.z.epochs.closing import FORGOTTEN
+from shoal.spark.blocks import one_row, packed
+from shoal.spark.columns import ROW
+from shoal.spark.frames import runs_of
+from shoal.spark.recipe import Recipe
+from shoal.spark.z.admit import clock_between
+from shoal.spark.z.judge import gathered_rows
+from shoal.spark.z.pieces import NOTE, PIECES, Pieces, Ranges
+
+Ints = npt.NDArray[np.int64]
+BIN, STRETCH, EPOCH = "_shoal_bin", "_shoal_stretch", "_shoal_epoch"
+TRACE, ROWS, PEAKS = "_shoal_trace", "_shoal_rows", "_shoal_peaks"
+VALUES: Final = pa.schema(
+    [*PIECES, (BIN, pa.int32()), (STRETCH, pa.int32()), (EPOCH, pa.int64()), (PEAKS, pa.binary())]
+)
+"""Pieces for ranges of the output, or messages to the task of an epoch; STRETCH counts how often time started over."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeValues:
+    """Judges shards on an executor; the parts of blocks come in order, one shard after another."""
+
+    recipe: Recipe
+    types: pa.Schema
+    admission: Any
+    """Broadcast: what admission found out."""
+    end: int
+    """The number after the last record's."""
+    ranges: Ranges
+    bins: int
+    """Into how many bins epochs are divided."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, parts in groupby(gathered_rows(batches), key=itemgetter(0)):
+            shard = _Shard(self, self.admission.value.clock)
+            for _, rows in parts:
+                yield from shard.judge(rows)
+            yield from shard.finish()
+            yield one_row(VALUES, {NOTE: shard.note(number), "_shoal_range": 0, BIN: 0, STRETCH: -1, EPOCH: 0})
+
+
+class _Shard:
+    """Judges the values of one shard in their order."""
+
+    def __init__(self, work: JudgeValues, clock: Clock) -> None:
+        self._work, self._clock, self._next = work, clock, work.ranges.first
+        whole: Any = work.recipe.make()
+        self._method = whole.apart()
+        self._method.bind(work.types)
+        self._settings = self._method.settings
+        self._pieces = Pieces(work.ranges, waits=True)
+
+    def judge(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Judge rows; the stream's time moves as far as the last of them."""
+        if batch.num_rows:
+            numbers = np.asarray(batch.column(ROW))
+            clock = clock_between(self._clock, self._next, int(numbers[-1]) + 1)
+            self._next = int(numbers[-1]) + 1
+            read = self._method.read_admitted(batch.select(self._work.types.names), numbers, clock)
+            yield from self._sent(self._method.judge(read))
+            yield from self._peaks(everything=False)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Judge what waits: the stream has ended."""
+        end, last = self._work.end, self._clock.newest[-1:]
+        clocks = [clock_between(self._clock, self._next, end)] if self._next < end else []
+        for clock in (*clocks, Clock(np.array([end]), last, is_end=True)):
+            nothing = pa.RecordBatch.from_pylist([], schema=self._work.types)
+            yield from self._sent(self._method.judge(self._method.read_admitted(nothing, [], clock)))
+        yield from self._peaks(everything=True)
+
+    def note(self, number: int) -> str:
+        """Sizes of the shard, as JSON."""
+        found = {"live_pairs": self._method.live_pairs, "state_bytes": self._method.state_bytes, "shard": number}
+        return orjson.dumps(found).decode()
+
+    def _sent(self, release: Release) -> Iterator[pa.RecordBatch]:
+        trace = release.trace
+        if not trace.num_rows:
+            return
+        is_forgotten = np.asarray(trace.column("reason")) != NO_REASON
+        if is_forgotten.any():  # time started over: they are decided with the arrival that made it do so
+            restarts = np.array([*self._clock.restarts, self._work.end], dtype=np.int64)
+            numbers = np.asarray(trace.column("row"))
+            later = restarts[np.minimum(np.searchsorted(restarts, numbers, side="right"), len(restarts) - 1)]
+            turns = np.where(is_forgotten, later, np.asarray(trace.column("turn")))
+            trace = trace.set_column(trace.schema.get_field_index("turn"), "turn", pa.array(turns))
+        yield from (
+            self._to_epochs(trace, release.rows)
+            if self._settings.k is not None
+            else self._to_ranges(trace, release.rows, is_forgotten)
+        )
+
+    def _to_epochs(self, trace: pa.RecordBatch, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """To the tasks of the epochs, which are not in order where time started over."""
+        stretches, epochs = self._places(trace)
+        keys = pa.record_batch(
+            {"key": np.unique(np.stack((stretches, epochs)), axis=1, return_inverse=True)[1].ravel()}
+        )
+        order = np.argsort(np.asarray(keys.column("key")), kind="stable")
+        passed = np.asarray(trace.column("passed").to_numpy(zero_copy_only=False))
+        shown = rows.take(pa.array((np.cumsum(passed) - 1)[order][passed[order]]))
+        sent = trace.append_column("key", keys.column("key")).take(pa.array(order))
+        first = row = 0
+        for _, part in runs_of(sent, "key"):
+            count = int(passed[order[first : first + part.num_rows]].sum())
+            epoch = int(epochs[order[first]])
+            yield one_row(VALUES, {
+                BIN: epoch % self._work.bins, STRETCH: int(stretches[order[first]]), EPOCH: epoch,
+                TRACE: packed(part.drop_columns(["key"])), ROWS: packed(shown.slice(row, count)),
+            })  # fmt: skip
+            first, row = first + part.num_rows, row + count
+
+    def _places(self, trace: pa.RecordBatch) -> tuple[Ints, Ints]:
+        restarts = np.array(self._clock.restarts, dtype=np.int64)
+        stretches = np.searchsorted(restarts, np.asarray(trace.column("row")), side="right")
+        return stretches, np.asarray(trace.column("time")) // self._settings.rotation_ns
+
+    def _to_ranges(
+        self, trace: pa.RecordBatch, rows: pa.RecordBatch, is_forgotten: npt.NDArray[np.bool_]
+    ) -> Iterator[pa.RecordBatch]:
+        passed = np.asarray(trace.column("passed").to_numpy(zero_copy_only=False))
+        verdicts = np.where(is_forgotten, IS_DEAD, np.where(passed, IS_RELEASED, IS_SUPPRESSED)).astype(np.int8)
+        columns: dict[str, Any] = {
+            "row": trace.column("row"), "verdict": verdicts, "reason": trace.column("reason"),
+            "delay": trace.column("delay"), "turn": trace.column("turn"), "time": trace.column("time"),
+            "epoch": np.where(is_forgotten, FORGOTTEN, 0), "stretch": self._places(trace)[0],
+            **{name: trace.column(name) for name in trace.schema.names if name.startswith("detail")},
+        }  # fmt: skip
+        slim = pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
+        for piece in self._pieces.packed(slim, np.asarray(trace.column("turn")), rows):
+            yield one_row(VALUES, {name: piece.column(name) for name in PIECES.names})
+
+    def _peaks(self, *, everything: bool) -> Iterator[pa.RecordBatch]:
+        for stretch, epoch, pairs in self._method.take_peaks(everything=everything):
+            names = ("person", "value", "peak")
+            batch = pa.RecordBatch.from_arrays([pa.array(column) for column in pairs.T], names=names)
+            yield one_row(VALUES, {
+                BIN: epoch % self._work.bins, STRETCH: stretch, EPOCH: epoch, PEAKS: packed(batch),
+            })  # fmt: skip
