@@ -251,7 +251,7 @@ def _to_digests(made: list[bytes], kind: str, facts: Any, plan: Plan) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was found in released rows: those that are not the image of an original, and those that no record explains."""
+    """What was found in released rows: which are not the image of an original, and which no record explains."""
 
     wrong: Ints
     added: Ints
