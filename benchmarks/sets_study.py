@@ -1,7 +1,7 @@
 """The whole study of the paper on k^m-anonymity, as of `shoal reproduce km`: claims, blocks, time and memory.
 
 python -m benchmarks.sets_study                          (400,000 people: two minutes of processor time)
-python -m benchmarks.sets_study --people 4427486         (the paper's: over a quarter of an hour, and 5.9 GB)
+python -m benchmarks.sets_study --people 4427486         (the paper's: a quarter of an hour of processor time, and 6 GB)
 python -m benchmarks.sets_study --people 100000 --page FOLDER
 """
 
