@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,8 +18,9 @@ from benchmarks.measure import Cost, Meter, Report, least, measured, parse, pars
 from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
-from shoal.methods.z import engine, helper_thread, judge, publisher
+from shoal.methods.z import helper_thread, judge, pieces, publisher
 from shoal.methods.z.helper_thread import SMALLEST_PIECE
+from shoal.methods.z.task_graph import Task
 
 TRIES = 5
 _POLICY = """
@@ -61,30 +61,54 @@ class _NoHelpers(ThreadPoolExecutor):
         return Future()
 
 
-def work_of_two(stream: Stream, rows: int) -> tuple[float, float]:
-    """Processor seconds of all work, and on the longest path of two threads; counted on one, whatever the load."""
-    saved = 0.0
+class _TwoThreads:
+    """Does all work in one thread, and computes how long two would take; by processor time, whatever the load."""
 
-    def shared(calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        nonlocal saved
-        made, costs = [], [0.0, 0.0]
-        for call in calls:
-            start = time.thread_time()
-            made.append(call())
-            costs[costs.index(min(costs))] += time.thread_time() - start
-        saved += min(costs)
+    def __init__(self) -> None:
+        self.saved = 0.0
+
+    def each(self, function: Callable[[Any], Any], items: Sequence[Any], *, rows: int) -> list[Any]:
+        """As helper_thread.each."""
+        made: list[Any] = []
+        tasks = [Task((number,), lambda item=item: made.append(function(item))) for number, item in enumerate(items)]  # type: ignore[misc]
+        if rows > SMALLEST_PIECE:
+            self.run_all(tasks)
+        else:
+            for task in tasks:
+                task.run()
         return made
 
-    def each(function: Callable[[Any], Any], items: Sequence[Any], *, rows: int) -> list[Any]:
-        calls = [partial(function, item) for item in items]
-        return shared(calls) if rows > SMALLEST_PIECE else [call() for call in calls]
+    def run_all(self, tasks: list[Task]) -> None:
+        """As task_graph.run_all: a thread that is free takes the most urgent of the tasks that are ready then."""
+        free, work = [0.0, 0.0], 0.0
+        since = dict.fromkeys(tasks, 0.0)
+        ready = [task for task in tasks if not task.waits]
+        while ready:
+            now = max(min(free), min(since[task] for task in ready))
+            task = min(task for task in ready if since[task] <= now)
+            ready.remove(task)
+            start = time.thread_time()
+            followers = task.run()
+            cost = time.thread_time() - start
+            work += cost
+            free[free.index(min(free))] = now + cost
+            for one in followers:
+                one.waits -= 1
+                since[one] = max(since[one], now + cost)
+            ready += [one for one in followers if not one.waits]
+        self.saved += work - max(free)
 
+
+def work_of_two(stream: Stream, rows: int) -> tuple[float, float]:
+    """Processor seconds of all work, and on the longest path of two threads; counted on one, whatever the load."""
+    two = _TwoThreads()
     with (
-        mock.patch.object(engine, "each", each), mock.patch.object(judge, "each", each),
-        mock.patch.object(publisher, "soon", partial), mock.patch.object(publisher, "gathered", shared),
-    ):  # fmt: skip
+        mock.patch.object(pieces, "run_all", two.run_all),
+        mock.patch.object(judge, "each", two.each),
+        mock.patch.object(publisher, "each", two.each),
+    ):
         cost, *_ = push_all(stream, 10, rows)
-    return cost.processor, cost.processor - saved
+    return cost.processor, cost.processor - two.saved
 
 
 def wall_of_threads(stream: Stream, rows: int) -> tuple[float, float]:

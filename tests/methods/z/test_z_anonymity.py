@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from shoal import KTarget
 from shoal.errors import InputError, PolicyError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.release import Refusal
@@ -600,8 +601,9 @@ class BusyPool:
         {"hierarchy": Hierarchy.by_suffix(), "on_private": "generalize", "z": 7},
         {"on_private": "blank", "carry": ["n"]},
         {"combine": "k", "k": 2, "window": 10},
+        {"target": KTarget(k=2, p=0.5), "z": None, "window": 10},
     ],
-    ids=["plain", "late", "generalize", "blank", "combine"],
+    ids=["plain", "late", "generalize", "blank", "combine", "target"],
 )
 def test_output_and_state_do_not_depend_on_pieces_and_threads(settings, threads, monkeypatch):
     events = [{**event(ts // 3, f"u{ts % 7}", f"s{ts % 4}.x"), "n": ts} for ts in range(200)]
@@ -617,7 +619,7 @@ def test_output_and_state_do_not_depend_on_pieces_and_threads(settings, threads,
         found = sliced.push_batch(pa.Table.from_pylist(events))
         assert found.rows.to_pylist() == expected.rows.to_pylist()
         assert found.trace.to_pylist() == expected.trace.to_pylist()
-    assert found.rows.num_rows or "combine" in settings
+    assert found.rows.num_rows or settings.keys() & {"combine", "target"}
     assert sliced.snapshot() == whole.snapshot()
 
 
@@ -637,11 +639,13 @@ def test_each_keeps_the_order_and_an_error_reaches_the_caller():
             helper_thread.each(lambda number: 1 // number, [1, 2, 0, 3], rows=rows)
 
 
-def test_a_wrong_first_clock_is_found_in_any_piece(monkeypatch):
-    events = [event(10**6, "u0", "s0"), *(event(ts, f"u{ts % 7}", f"s{ts % 4}") for ts in range(100))]
+@pytest.mark.parametrize("first", [1, 40])
+def test_a_wrong_first_clock_is_found_in_any_piece(first, monkeypatch):
+    wrong = [event(10**6 + number, "u0", "s0") for number in range(first)]
+    events = [*wrong, *(event(ts, f"u{ts % 7}", f"s{ts % 4}") for ts in range(100))]
     whole, sliced = make(), make()
     expected = whole.push_batch(pa.Table.from_pylist(events))
-    assert expected.trace.num_rows == 101
+    assert expected.trace.num_rows == first + 100
     monkeypatch.setattr(helper_thread, "SMALLEST_PIECE", 16)
     found = sliced.push_batch(pa.Table.from_pylist(events))
     assert found.rows.to_pylist() == expected.rows.to_pylist()

@@ -111,6 +111,11 @@ class Admission:
         """The stream's time."""
         return int(self.clock[kernel.NEWEST])
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a second person has confirmed the time: then it never starts over."""
+        return bool(self.clock[kernel.CONFIRMED])
+
     def admit(self, rows: Arrivals) -> Admitted:
         """Number arrivals and let them move time; refuse those that are late or too far ahead, count all refused."""
         rows.seqs += self._counts.pushed

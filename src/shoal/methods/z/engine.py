@@ -23,9 +23,10 @@ from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.epochs.combiner import Combiner, Passed
 from shoal.methods.z.epochs.follower import Follower, ZChange
 from shoal.methods.z.epochs.values import CrowdSizes, value_tracer_for
-from shoal.methods.z.helper_thread import ahead, each, groups, pieces_of
+from shoal.methods.z.helper_thread import ahead, pieces_of
 from shoal.methods.z.judge import Judge, Judged
-from shoal.methods.z.publisher import Pieces, Publisher
+from shoal.methods.z.pieces import PieceWork, PublishedPieces
+from shoal.methods.z.publisher import Publisher
 from shoal.methods.z.reader import AHEAD, Arrivals, Event, Reader, explain, reasons_of
 from shoal.methods.z.reorder_buffer import OneWaiting, Waiting
 from shoal.methods.z.settings import ZSettings, guarantee_of
@@ -130,11 +131,15 @@ class ZEngine:
         if len(pieces) <= 1 or self._waits or self.combiner is not None:
             read_ahead = ahead(self.reader.read, pieces)
             return [release for read in read_ahead for release in self.judge(self.admission.admit(read))]
-        published = Pieces(self._publisher, sum(piece.num_rows for piece in pieces))
+        published = PublishedPieces(self._publisher, sum(piece.num_rows for piece in pieces))
         releases = []
-        for group in groups(pieces):
-            reads = each(self.reader.read, group, rows=sum(piece.num_rows for piece in group))
-            releases += self._judge_all([self.admission.admit(read) for read in reads], published)
+        while pieces and not self.admission.is_confirmed:  # time may start over
+            releases += self.judge(self.admission.admit(self.reader.read(pieces.pop(0))), published)
+
+        def note(judged: Judged, admitted: Admitted) -> None:
+            releases.append(self._counted(None, self._decided(judged, _at_once(admitted))))
+
+        PieceWork(self.reader, self.admission, self._judge, published, note=note).run(pieces)
         return [Release(published.joined, lambda: pa.concat_batches([release.trace for release in releases]))]
 
     # ---- admission
@@ -151,7 +156,7 @@ class ZEngine:
 
     # ---- judgement
 
-    def judge(self, admitted: Admitted, published: Pieces | None = None) -> list[Release]:
+    def judge(self, admitted: Admitted, published: PublishedPieces | None = None) -> list[Release]:
         """Judge rows, and publish those that pass; one release for each stretch of the clock."""
         first, *later = admitted.clock.stretches()
         if not later:
@@ -166,14 +171,7 @@ class ZEngine:
             releases += [self._start_over(), self._decide(part, clock, published)]
         return releases
 
-    def _judge_all(self, admitted: list[Admitted], published: Pieces) -> list[Release]:
-        """Judge parts of a batch that follow on each other; nothing in them waits."""
-        if any(part.clock.restarts for part in admitted):
-            return [release for part in admitted for release in self.judge(part, published)]
-        judged = self._judge.judge([part.rows for part in admitted])
-        return [self._release(one, _at_once(part), published) for one, part in zip(judged, admitted, strict=True)]
-
-    def _decide(self, arrivals: Arrivals, clock: Clock, published: Pieces | None = None) -> Release:
+    def _decide(self, arrivals: Arrivals, clock: Clock, published: PublishedPieces | None = None) -> Release:
         """Decide about rows just admitted, or about those that waited and whose turn has come with them."""
         if not len(arrivals.seqs):
             arrivals = self.reader.read(self.reader.joined([]))  # in the types of this engine
@@ -184,20 +182,19 @@ class ZEngine:
             turns, rows = _Turns(numbers, delays, clock, refused), self.reader.read_waiting(ready)
         else:
             turns, rows = _at_once(Admitted(arrivals, clock)), arrivals
-        (judged,) = self._judge.judge([rows])
-        release = self._release(judged, turns, published)
+        release = self._release(self._judge.judge(rows), turns, published)
         if not len(arrivals.seqs) and not clock.is_end:
             self._judge.expire(int(clock.newest[-1]) - self._lateness_ns)
         return release
 
-    def _release(self, judged: Judged, turns: _Turns, published: Pieces | None) -> Release:
+    def _release(self, judged: Judged, turns: _Turns, published: PublishedPieces | None) -> Release:
         """Publish what passed z, here or as one of several pieces, or let it wait for the end of its epoch."""
         combiner, refused = self.combiner, [] if turns.refused is None else [turns.refused]
         if combiner is None:
             rows = self._publisher.rows(judged, judged.passed) if published is None else None
             if published is not None:
-                published.add(judged, judged.passed)
-            decisions = _decisions(judged, turns, released=judged.passed, has_epochs=self._settings.k is not None)
+                published.add(judged, judged.passed)()
+            decisions = self._decided(judged, turns)
             if refused:
                 decisions = Decisions.joined([decisions, *refused])
                 decisions = decisions.arranged(np.argsort(decisions.turns, kind="stable"))
@@ -208,6 +205,10 @@ class ZEngine:
             closed = combiner.close_ended(turns.clock)
             rows, decisions = combiner.joined(Decisions.joined([decided, *refused]), closed)
         return self._counted(rows, decisions)
+
+    def _decided(self, judged: Judged, turns: _Turns) -> Decisions:
+        """Decisions on rows that are published if they passed z."""
+        return _decisions(judged, turns, released=judged.passed, has_epochs=self._settings.k is not None)
 
     def _counted(self, rows: pa.RecordBatch | None, decisions: Decisions) -> Release:
         released, judged = np.count_nonzero(decisions.released), np.count_nonzero(decisions.reasons == NO_REASON)

@@ -1,8 +1,7 @@
-"""Helper threads: they read parts of a batch, count shards of its values and publish rows, next to the calling thread.
+"""Helper threads: they read pieces of a batch, count shards of its values and publish rows, next to the calling thread.
 
-Only admission, and each shard by itself, depend on what came before; hashing, pseudonyms and building rows do not. The
-kernels release the interpreter lock, so all threads run in parallel. A thread that needs a result that no helper has
-begun to make makes it itself: no thread waits while there is work. The decisions do not depend on any of this.
+The kernels release the interpreter lock, so all threads run in parallel. A thread that needs a result that no helper
+has begun to make makes it itself: no thread waits while there is work. The decisions do not depend on any of this.
 """
 
 from __future__ import annotations
@@ -17,7 +16,10 @@ from typing import Final, ParamSpec, TypeVar
 import pyarrow as pa
 
 SMALLEST_PIECE: Final = 16_384
-LARGEST_PIECE: Final = 65_536
+LARGEST_PIECE: Final = 32_768
+"""Larger pieces fit the cache less well, and leave threads with nothing to do at the end of a batch."""
+_PIECES_OF_A_THREAD: Final = 2
+"""Each thread has something to do while the last pieces are counted or published."""
 _MOST_HELPERS: Final = 2
 """There are two shards of values, and counting takes half of the time, so a third helper would wait."""
 
@@ -40,8 +42,9 @@ os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive 
 
 
 def piece_rows(rows: int) -> int:
-    """Rows of a piece: small enough that all threads have one, large enough to be worth the handover."""
-    return min(max(SMALLEST_PIECE, -(-rows // (helpers() + 1))), LARGEST_PIECE)
+    """Rows of a piece: small enough that all threads have some, large enough to be worth the handover."""
+    pieces = _PIECES_OF_A_THREAD * (helpers() + 1)
+    return min(max(SMALLEST_PIECE, -(-rows // pieces)), LARGEST_PIECE)
 
 
 def pieces_of(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -51,12 +54,6 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         rows = piece_rows(batch.num_rows)
         pieces += [batch.slice(start, rows) for start in range(0, batch.num_rows, rows)]
     return pieces
-
-
-def groups(pieces: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    """Pieces to work on at the same time, one for each thread."""
-    threads = helpers() + 1
-    return (pieces[start : start + threads] for start in range(0, len(pieces), threads))
 
 
 def soon(function: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> Callable[[], _Made]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,43 @@ class Judged:
     """Where z follows the stream: the z that each row was judged with, or how many people are behind each value."""
 
 
+Shard: TypeAlias = tuple[int, int]
+"""An attribute by its place, and one of its tables."""
+
+
+class Counting:
+    """Rows whose people are being counted, shard by shard; only here the crowds change."""
+
+    def __init__(self, attributes: Sequence[CrowdColumn], follower: Any, part: Arrivals, *, keeps_blank: bool) -> None:
+        self._attributes, self._follower, self._part = attributes, follower, part
+        self._keeps_blank = keeps_blank
+        self._usable: Bools = part.reasons == NO_REASON
+        self._found: list[Any] = (
+            [] if follower is not None else [column.undecided(len(part.seqs)) for column in attributes]
+        )
+        self._z: Ints | None = None
+
+    def count(self, shard: Shard) -> None:
+        """Count the people behind the values of one shard."""
+        if self._follower is not None:
+            self._found, self._z = self._follower.judge(self._attributes, self._part, self._usable)
+            return
+        place, table = shard
+        column = self._attributes[place]
+        rule = Rule(self._part.persons, self._part.times, self._usable, column.window_ns)
+        column.decide(table, self._part.readings[place], rule, self._found[place])
+
+    def judged(self) -> Judged:
+        """What was decided, once all shards are counted."""
+        levels = self._found
+        if self._follower is None:
+            levels = [column.levels(found) for column, found in zip(self._attributes, levels, strict=True)]
+        passed = self._usable if self._keeps_blank else levels[0] >= 0
+        for level in [] if self._keeps_blank else levels[1:]:
+            passed |= level >= 0
+        return Judged(self._part, levels, passed, self._z)
+
+
 class Judge:
     """Judges rows in time order: keeps those that wait, and the crowd behind every value."""
 
@@ -56,6 +93,10 @@ class Judge:
         self._keeps_blank = keeps_blank  # rows whose value is private are published without it
         self._follower: Any = follower
         self.attributes = attributes
+        self.shards = [(place, shard) for place, column in enumerate(attributes) for shard in range(len(column.crowds))]
+        """What can be counted side by side."""
+        if follower is not None:
+            self.shards = [(0, 0)]  # it counts all columns, row by row
         self.buffer = ReorderBuffer()
 
     def forget(self) -> Waiting:
@@ -87,39 +128,22 @@ class Judge:
 
     # ---- z
 
-    def judge(self, parts: Sequence[Arrivals]) -> list[Judged]:
-        """Count the people behind every value of parts, whose rows are in time order; only here the crowds change."""
-        if self._follower is not None:
-            return [self._followed(self._follower, part) for part in parts]
-        usable = [part.reasons == NO_REASON for part in parts]
-        found = [[column.undecided(len(part.seqs)) for column in self.attributes] for part in parts]
+    def judge(self, part: Arrivals) -> Judged:
+        """Count the people behind every value of rows that are in time order."""
+        counting = self.begin(part)
+        each(counting.count, self.shards, rows=len(part.seqs))
+        self.settle()
+        return counting.judged()
 
-        def decide(task: tuple[int, int]) -> None:
-            place, shard = task
-            column = self.attributes[place]
-            for part, rows, out in zip(parts, usable, found, strict=True):
-                rule = Rule(part.persons, part.times, rows, column.window_ns)
-                column.decide(shard, part.readings[place], rule, out[place])
+    def begin(self, part: Arrivals) -> Counting:
+        """Begin to count; each shard must have counted all rows before."""
+        return Counting(self.attributes, self._follower, part, keeps_blank=self._keeps_blank)
 
-        tasks = [(place, shard) for place, column in enumerate(self.attributes) for shard in range(len(column.crowds))]
-        each(decide, tasks, rows=sum(map(len, usable)))
-        for column in self.attributes:
-            column.settle()
-        return [
-            self._judged(part, rows, [column.levels(one) for column, one in zip(self.attributes, out, strict=True)])
-            for part, rows, out in zip(parts, usable, found, strict=True)
-        ]
-
-    def _followed(self, follower: Follower | CrowdSizes, part: Arrivals) -> Judged:
-        usable = part.reasons == NO_REASON
-        levels, z = follower.judge(self.attributes, part, usable)
-        return self._judged(part, usable, levels, z)
-
-    def _judged(self, part: Arrivals, usable: Bools, levels: list[Levels], z: Ints | None = None) -> Judged:
-        passed = usable if self._keeps_blank else levels[0] >= 0
-        for level in [] if self._keeps_blank else levels[1:]:
-            passed |= level >= 0
-        return Judged(part, levels, passed, z)
+    def settle(self) -> None:
+        """Bring all shards to the same time, once the rows of a call are counted."""
+        if self._follower is None:
+            for column in self.attributes:
+                column.settle()
 
     def judge_one(self, texts: list[str | None], person: Ints, time: int) -> list[int]:
         """The level of every value of one event."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from shoal.methods.carried_columns import picked
 from shoal.methods.repeated_values import repeated
 from shoal.methods.text_keys import Bools, Bytes, Texts
 from shoal.methods.z.crowds.columns import CrowdColumn
-from shoal.methods.z.helper_thread import gathered, soon
+from shoal.methods.z.helper_thread import each
 from shoal.methods.z.judge import Judged
 from shoal.methods.z.settings import ZSettings
 
@@ -64,7 +64,7 @@ class Publisher:
 
     def joined(self, parts: list[list[pa.Array]], names: Bytes) -> pa.RecordBatch:
         """A batch of the columns of one or more parts and the pseudonyms of all of them."""
-        time, *others = [part[0] if len(part) == 1 else pa.concat_arrays(part) for part in zip(*parts, strict=True)]
+        time, *others = each(_joined, list(zip(*parts, strict=True)), rows=len(names) // DIGITS)
         offsets = np.arange(0, len(names) + 1, DIGITS, dtype=np.int32)
         people = pa.StringArray.from_buffers(len(time), pa.py_buffer(offsets), pa.py_buffer(names))
         return pa.RecordBatch.from_arrays([time, people, *others], schema=self.schema)
@@ -83,23 +83,5 @@ class Publisher:
         return row
 
 
-class Pieces:
-    """The rows of one call, published piece by piece in helper threads while later pieces are decided.
-
-    The pseudonyms, the largest part of the output, are written to one buffer, so that they are not copied at the end.
-    """
-
-    def __init__(self, publisher: Publisher, rows: int) -> None:
-        self._publisher = publisher
-        self._names = np.empty(DIGITS * rows, dtype=np.uint8)
-        self._used = 0
-        self._parts: list[Callable[[], list[pa.Array]]] = []
-
-    def add(self, judged: Judged, which: Bools) -> None:
-        """Publish some of the rows judged, soon."""
-        start, self._used = self._used, self._used + DIGITS * int(np.count_nonzero(which))
-        self._parts.append(soon(self._publisher.columns, judged, which, self._names[start : self._used]))
-
-    def joined(self) -> pa.RecordBatch:
-        """All rows added."""
-        return self._publisher.joined(gathered(self._parts), self._names[: self._used])
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
