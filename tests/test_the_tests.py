@@ -134,6 +134,13 @@ COVERED = {
         "make_node", "next_open", "retract", "settle", "take_row", "turn_label",
     },
     ("deal_rows", "kernels/z/test_crowd.py", "deal_rows"): {"shard_of"},
+    ("fill_table", "kernels/test_text_ranks.py", "TextRanks"): {"fill_table"},
+    ("read_labels", "kernels/test_text_ranks.py", "TextRanks"): {
+        "ends_of", "first_slot", "is_same_text", "mix_word", "read_labels",
+    },
+    ("pair_distances", "methods/tuples/test_lanes.py", "_distances"): {"pair_distances"},
+    ("write_ranges", "methods/tuples/test_published_columns.py", "PublishedColumns"): {"write_ranges"},
+    ("copy_labels", "methods/tuples/test_published_columns.py", "PublishedColumns"): {"copy_labels"},
     ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
     ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},
 }  # fmt: skip

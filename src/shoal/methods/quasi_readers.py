@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
-from shoal.kernels.columns import LARGEST, read_numbers, read_ranks
+from shoal.kernels.columns import LARGEST, read_numbers
 from shoal.methods.schema_arrays import Leaves
-from shoal.methods.text_keys import as_text, is_present, is_text_like
+from shoal.methods.text_keys import is_text_like
+from shoal.methods.text_ranks import TextRanks
 from shoal.schema import Categorical, Numeric, Quasi, grid_units
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +43,8 @@ class Reader(ABC):
 
     name: str
     leaves: Leaves | None = None
+    labels: pa.Array = pa.array([], type=pa.string())
+    """The labels of all nodes of a hierarchy."""
 
     @abstractmethod
     def check_type(self, kind: pa.DataType) -> None:
@@ -160,38 +163,21 @@ class CategoricalReader(Reader):
     def __init__(self, role: Categorical) -> None:
         self.name = role.name
         self.leaves = Leaves(cast(Hierarchy, role.hierarchy))
-        self._ranks = self.leaves.ranks
-        self._ranked = pa.array(list(self._ranks), type=pa.string())
-        self._labels = pa.array(self.leaves.labels, type=pa.string())
+        self.ranks = TextRanks(self.leaves.ranks)
+        self.labels = pa.array(self.leaves.labels, type=pa.string())
 
     def check_type(self, kind: pa.DataType) -> None:
         if not is_text_like(kind):
             raise InputError(f"column {self.name!r}: {kind} has no labels; give text, whole numbers or truth values")
 
     def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:
-        if pa.types.is_string(column.type) and len(column) > len(self._ranked):  # else the lookup costs more to build
-            ranks = pc.index_in(column, self._ranked)  # null where missing or unknown
-            ranks = pc.fill_null(ranks, -1) if ranks.null_count else ranks
-            known = ranks.to_numpy(zero_copy_only=False)
-        else:
-            known, column = self._ranks_by_dictionary(column)
-        refused = np.empty(len(column), dtype=np.bool_)
-        read_ranks(known, is_present(column), raws, values, refused)
-        return refused
-
-    def _ranks_by_dictionary(self, column: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
-        """The ranks of a column's values, each value looked up once; below 0 where it is missing or unknown."""
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        texts = _texts(column.dictionary)
-        ranks = np.array([-1 if text is None else self._ranks.get(text, -1) for text in texts] + [-1], dtype=np.int32)
-        places = np.asarray(pc.fill_null(column.indices, len(texts)).to_numpy(zero_copy_only=False), dtype=np.int64)
-        return ranks[places], column
+        return self.ranks.read_into(column, raws, values)
 
     def read_one(self, value: Any) -> Any:
         if value is None:
             return math.nan
-        return float(self._ranks[text]) if (text := as_text(value)) in self._ranks else REFUSED
+        rank = self.ranks.of(value)
+        return REFUSED if rank is None else float(rank)
 
     def scaled(self, raws: Floats) -> Floats:
         return raws
@@ -200,7 +186,7 @@ class CategoricalReader(Reader):
         return pa.string()
 
     def publish(self, low: Floats, high: Floats, node: Ints, hidden: Bools, kind: pa.DataType) -> pa.Array:
-        return self._labels.take(pa.array(node, mask=hidden))
+        return self.labels.take(pa.array(node, mask=hidden))
 
     def publish_one(self, low: float, high: float, node: int, kind: pa.DataType) -> Any:
         assert self.leaves is not None
@@ -209,21 +195,6 @@ class CategoricalReader(Reader):
     def root(self) -> tuple[float, float, int]:
         assert self.leaves is not None
         return 0.0, float(len(self.leaves) - 1), 0
-
-
-def _texts(labels: pa.Array) -> list[str | None]:
-    """Labels as text; text that is not UTF-8 is not in any hierarchy."""
-    try:
-        return list(labels.cast(pa.string()).to_pylist())
-    except UnicodeDecodeError:
-        return [_text(label) for label in labels]
-
-
-def _text(label: pa.Scalar) -> str | None:
-    try:
-        return label.as_py()  # type: ignore[no-any-return]
-    except UnicodeDecodeError:
-        return ""
 
 
 def _is_number(kind: pa.DataType) -> bool:

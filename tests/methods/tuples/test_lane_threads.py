@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from shoal.methods.tuples.decider.lane_threads import Task, Tasks, run_all
+from shoal.methods.tuples.decider.lane_threads import Task, Tasks, run_all, run_helped
 
 
 def test_a_task_is_done_by_who_needs_it():
@@ -84,3 +84,24 @@ def test_an_error_of_a_job_is_raised_when_all_have_ended(failing):
     with pytest.raises(ValueError, match="no"):
         run_all([lambda: work(0), lambda: work(1)], Tasks(2))
     assert ended == [1 - failing]
+
+
+def test_threads_help_while_one_job_runs():
+    tasks, done = Tasks(2), threading.Event()
+
+    def work(number):
+        if number == 2:
+            done.set()
+        return threading.current_thread()
+
+    results = tasks.start(work, 3)
+    assert run_helped(lambda: done.wait(10), tasks)
+    assert all(thread is not threading.current_thread() for thread in results())
+
+
+def test_a_job_that_fails_while_threads_help():
+    tasks = Tasks(2)
+    tasks.start(lambda number: number, 1)
+    with pytest.raises(ZeroDivisionError):
+        run_helped(lambda: 1 // 0, tasks)
+    assert run_helped(lambda: 5, Tasks(2)) == 5

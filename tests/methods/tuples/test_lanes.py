@@ -207,3 +207,9 @@ def test_without_a_fair_cut_numbers_decide(value):
     made.choose(values, rows, 2)
     assert made.dump().tolist() == [[0, 1, -1, 0]]
     assert made.lanes_of(values, rows).tolist() == [0, 1] * 5
+
+
+def test_without_tuples_numbers_decide():
+    made = assignment()
+    made.choose(np.empty((3, 0)), np.arange(0), 2)
+    assert made.dump().tolist() == [[0, 1, -1, 0]]

@@ -23,6 +23,7 @@ from shoal.methods.quasi_readers import REFUSED, Bools, CategoricalReader, Numer
 from shoal.methods.release import NO_REASON
 from shoal.methods.schema_reader import Reasons, SchemaReader, key_of
 from shoal.methods.text_keys import Texts, Words, as_text, key_words
+from shoal.methods.text_ranks import TextRanks
 from shoal.schema import Numeric, Quasi
 
 Ints = npt.NDArray[np.int64]
@@ -51,8 +52,7 @@ class ValueReader(CategoricalReader):
 
     def __init__(self, name: str, values: Sequence[str], key: Words | None) -> None:
         self.name = name
-        self._ranks = {value: rank for rank, value in enumerate(values)}
-        self._ranked = pa.array(values, type=pa.string())
+        self.ranks = TextRanks({value: rank for rank, value in enumerate(values)})
         self._key = key
 
     def read_into(self, column: pa.Array, raws: Floats, values: Floats) -> Bools:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -17,15 +16,18 @@ from shoal.kernels.tuples.publish_order import order_events
 from shoal.methods.carried_columns import CarriedColumns
 from shoal.methods.quasi_readers import Bools, Ints, Reader
 from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, VERDICTS
-from shoal.methods.repeated_values import repeated
 from shoal.methods.text_keys import Words, key_words
 from shoal.methods.tuples.decider.base import Decided
+from shoal.methods.tuples.published_columns import ColumnKinds, PublishedColumns
 from shoal.methods.tuples.reader import MASK_BITS
 from shoal.methods.tuples.sensitive import SensitiveCodes
 from shoal.methods.tuples.settings import TupleSettings
 
 _Made = TypeVar("_Made")
-_WORTH_HALVES: Final = 4096
+_WORTH_PIECES: Final = 4096
+"""Fewer rows are published faster by one thread."""
+_PIECES: Final = 4
+"""Parts in which columns are built; threads share them."""
 
 
 def at_once(work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
@@ -64,7 +66,7 @@ def in_secret_order(decided: Decided, key: Words, start: Start = at_once) -> Dec
 def _halves(events: Ints) -> list[slice]:
     """Two parts of about the same size that divide no event; one part where there is little to do."""
     count = len(events)
-    middle = int(np.searchsorted(events, events[count // 2])) if count >= _WORTH_HALVES else 0
+    middle = int(np.searchsorted(events, events[count // 2])) if count >= _WORTH_PIECES else 0
     return [slice(0, middle), slice(middle, count)] if middle else [slice(0, count)]
 
 
@@ -93,6 +95,7 @@ class TuplePublisher:
         self.carried = CarriedColumns(carried)
         self._output_schema = output_schema
         self._names, self._kinds = output_schema.names, output_schema.types
+        self._shown = ColumnKinds(self._quasi, self._kinds[: len(self._quasi)])
 
     def in_order(self, decided: Decided) -> Decided:
         """The decisions in the order in which they are published."""
@@ -106,15 +109,23 @@ class TuplePublisher:
         if not self._shows_root and not is_published.all():
             out = out[is_published]
         carried = self.carried.take(out[:, t.O_ROW]).columns if self.carried else []
-        generalized = _Generalized(decided, self._quasi, out[:, t.O_GROUP])
-        columns = self._start(partial(self._column, generalized, out[:, t.OUT_MASKS :]), len(self._quasi))
-        return lambda: pa.RecordBatch.from_arrays([*columns(), *carried], schema=self._output_schema)
+        shown = PublishedColumns(self._shown, decided, out[:, t.O_GROUP], self._is_missing(out[:, t.OUT_MASKS :]))
+        parts = _PIECES if len(out) >= _WORTH_PIECES else 1
+        made = self._start(lambda part: shown.columns(range(len(self._quasi))[part::parts]), parts)
 
-    def _column(self, generalized: _Generalized, masks: Ints, a: int) -> pa.Array:
-        kind = self._kinds[a]
+        def build() -> pa.RecordBatch:
+            columns = {a: column for part in made() for a, column in part.items()}
+            ordered = [columns[a] for a in range(len(self._quasi))]
+            return pa.RecordBatch.from_arrays([*ordered, *carried], schema=self._output_schema)
+
+        return build
+
+    def _is_missing(self, masks: Ints) -> Bools | None:
+        """Which rows do not carry each attribute, if they show null there."""
         if not self._hides_missing:
-            return generalized.column(a, kind)
-        return generalized.column(a, kind, (masks[:, a // MASK_BITS] >> (a % MASK_BITS)) & 1 == 0)
+            return None
+        bits = [(masks[:, a // MASK_BITS] >> (a % MASK_BITS)) & 1 == 0 for a in range(len(self._quasi))]
+        return np.array(bits).T
 
     # ---- single records
 
@@ -138,26 +149,6 @@ class TuplePublisher:
             return None
         low, high, node = decided.low[group, a], decided.high[group, a], decided.node[group, a]
         return reader.publish_one(float(low), float(high), int(node), kind)
-
-
-class _Generalized:
-    """The quasi-identifiers of clusters, made once for each cluster; rows take theirs by index.
-
-    After the clusters comes one more entry, the whole domain: suppressed rows show it.
-    """
-
-    def __init__(self, decided: Decided, quasi: Sequence[Reader], groups: Ints) -> None:
-        self._decided, self._quasi, self._domain = decided, quasi, len(decided.numbers)
-        self._rows = np.where(groups < 0, self._domain, groups)
-
-    def column(self, a: int, kind: pa.DataType, is_missing: Bools | None = None) -> pa.Array:
-        """An attribute as it is published, one value for each row; null where `is_missing` in a row of a cluster."""
-        reader, decided = self._quasi[a], self._decided
-        shown = decided.low[:, a], decided.high[:, a], decided.node[:, a]
-        low, high, node = (np.append(known, last) for known, last in zip(shown, reader.root(), strict=True))
-        made = reader.publish(low, high, node, np.append(decided.shown[:, a] == 0, False), kind)
-        mask = None if is_missing is None else is_missing & (self._rows < self._domain)
-        return repeated(made, self._rows) if mask is None else made.take(pa.array(self._rows, mask=mask))
 
 
 _VERDICT: Final = pa.dictionary(pa.int8(), pa.string())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from shoal.kernels.tuples import layout as t
+from shoal.kernels.tuples.pair_distances import pair_distances
 from shoal.methods.schema_arrays import Shape
 from shoal.methods.tuples.decider.base import Floats, Ints
 
@@ -61,7 +60,7 @@ class LaneAssignment:
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and cut that leave the most similar parts; by row number where no cut divides well."""
-        values = values[:, :: 1 + values.shape[1] // _SAMPLE]
+        values = np.ascontiguousarray(values[:, :: 1 + values.shape[1] // _SAMPLE])
         cuts = _fair_cuts(values, self._smallest)
         if not cuts:
             return _NONE, 0.0
@@ -78,29 +77,9 @@ class LaneAssignment:
         return means
 
     def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
-        """The distance of each pair: the average over the attributes that both carry."""
-        total, mass = np.zeros(len(left)), np.zeros(len(left))
-        for a, own in enumerate(values):
-            weight, known = self._shape.attr_f[t.WEIGHT, a], ~np.isnan(own)
-            found = self._differences(a, np.where(known, own, 0.0), left, right)
-            if known.all():
-                total += found * weight
-                mass += weight
-            else:
-                both = known[left] & known[right]
-                total += np.where(both, found, 0.0) * weight
-                mass += np.where(both, weight, 0.0)
-        return np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 1.0)
-
-    def _differences(self, a: int, own: Floats, left: Ints, right: Ints) -> Floats:
-        """The distance of two values of one attribute."""
-        leaves, at = int(self._shape.attr_i[t.LEAVES, a]), int(self._shape.attr_i[t.PAIRS_AT, a])
-        if self._shape.attr_i[t.KIND, a] != t.CATEGORICAL:
-            return np.abs(own[left] - own[right])
-        if leaves > t.SMALL_TREE:
-            return np.where(own[left] == own[right], 0.0, 1.0)
-        ranks = own.astype(np.int64)
-        found: Floats = self._shape.tree_f[(at + ranks * leaves)[left] + ranks[right]]
+        """The distance of each pair."""
+        shape, found = self._shape, np.empty(len(left))
+        pair_distances(values, left, right, shape.attr_f, shape.attr_i, shape.tree_f, found)
         return found
 
     def dump(self) -> Floats:
@@ -116,15 +95,16 @@ class LaneAssignment:
 def _fair_cuts(values: Floats, smallest: float) -> list[tuple[int, float]]:
     """Attributes and their quantiles that leave both parts large enough."""
     count = values.shape[1]
+    if not count:
+        return []
     ordered = np.sort(values, axis=1)  # NaN comes last
-    numbers = (count - np.isnan(ordered).sum(axis=1)).tolist()
-    found = []
-    for a, (known, column) in enumerate(zip(numbers, ordered.tolist(), strict=True)):
-        for cut in sorted({column[int(quantile * (known - 1))] for quantile in _CUTS}) if known else ():
-            above = (known - bisect_right(column, cut, hi=known)) / count
-            if min(above, 1 - above) >= smallest:
-                found.append((a, cut))
-    return found
+    known = count - np.isnan(ordered).sum(axis=1)
+    places = (np.array(_CUTS)[:, None] * np.maximum(known - 1, 0)).astype(np.int64)
+    cuts: Floats = ordered[np.arange(len(values)), places].T
+    above = (values[:, None, :] > cuts[:, :, None]).sum(axis=2) / count  # False for NaN
+    is_fair = (np.minimum(above, 1 - above) >= smallest) & (known > 0)[:, None]
+    attributes, which = np.nonzero(is_fair)
+    return sorted(set(zip(attributes.tolist(), cuts[attributes, which].tolist(), strict=True)))
 
 
 def _pairs(chosen: Ints) -> tuple[Ints, Ints]:

@@ -62,12 +62,16 @@ class Tasks:
     """Tasks in the order in which their results are needed, for this many threads."""
 
     def __init__(self, threads: int) -> None:
-        self._helpers = threads - 1
+        self.helpers = threads - 1
+        """Threads besides the calling one."""
         self._waiting: deque[Task[Any]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
 
     def start(self, work: Callable[[int], _Made], count: int) -> Callable[[], list[_Made]]:
         """Let idle threads compute work(0), work(1), …; the returned function gives all of them."""
-        task = Task(work, count, self._helpers)
+        task = Task(work, count, self.helpers)
         self._waiting.append(task)
         return task.result
 
@@ -105,6 +109,24 @@ def run_all(jobs: Sequence[Callable[[], object]], tasks: Tasks) -> None:
         wait_for(under_way)
     for one in under_way:
         one.result()
+
+
+def run_helped(job: Callable[[], _Made], tasks: Tasks) -> _Made:
+    """Run a job in the calling thread; meanwhile other threads help with tasks."""
+    if not tasks:
+        return job()
+    unfinished = [job]
+
+    def help_meanwhile() -> None:
+        while unfinished and tasks.help():
+            pass
+
+    helping = [_helpers(tasks.helpers).submit(help_meanwhile) for _ in range(tasks.helpers)]
+    try:
+        return job()
+    finally:
+        unfinished.clear()
+        wait_for(helping)
 
 
 def wait_for(futures: Sequence[Future[Any]]) -> None:

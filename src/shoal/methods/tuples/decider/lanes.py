@@ -19,7 +19,7 @@ from shoal.kernels.tuples import layout as t
 from shoal.methods.tuples.decider.base import Arrays, Decided, Floats, Ints
 from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
 from shoal.methods.tuples.decider.lane_content import LaneContent
-from shoal.methods.tuples.decider.lane_threads import Tasks, run_all
+from shoal.methods.tuples.decider.lane_threads import Tasks, run_all, run_helped
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 
 ROWS_OF_A_LANE: Final = 16
@@ -29,7 +29,7 @@ PENDING_OF_A_LANE: Final = 4
 FIRST_CHECK: Final = 64
 """Where there is one lane, it is checked at the earliest after this many arrivals whether there can be more."""
 _LEAST_ROUND: Final = 4096
-_SEGMENT: Final = 8192
+_SEGMENT: Final = 16_384
 """Arrivals that lanes accept before it is seen whether one of them has stopped."""
 _MOST_UNEVEN: Final = 1.5
 """Tuples are assigned again if a lane gets more than this many times its share of the arrivals."""
@@ -97,16 +97,22 @@ class Lanes:
         start, count = 0, len(arrivals.rows)
         arrivals = self._assigned(arrivals)
         while start < count:
-            before = self.assignment.version
-            end, arrived, is_check = self._next_segment(arrivals, start)
-            start = self._accept(arrivals, start, end)
-            if self.assignment.version == before:
-                self._arrived = arrived
-                if is_check:
-                    self._deal_if_needed()
-            if self.assignment.version != before:
-                arrivals = self._assigned(arrivals)
+            take_segment = partial(self._take_segment, arrivals, start)
+            is_long = min(self._soon, count - start) >= WORTH_THREADS
+            is_helped = len(self.used) == 1 and is_long  # one lane leaves threads to tasks
+            start, arrivals = run_helped(take_segment, self._tasks) if is_helped else take_segment()
         return self._decided()
+
+    def _take_segment(self, arrivals: t.Arrivals, start: int) -> tuple[int, t.Arrivals]:
+        """Accept some arrivals from `start` on; return how far it came, and the arrivals as they are assigned now."""
+        before = self.assignment.version
+        end, arrived, is_check = self._next_segment(arrivals, start)
+        start = self._accept(arrivals, start, end)
+        if self.assignment.version == before:
+            self._arrived = arrived
+            if is_check:
+                self._deal_if_needed()
+        return start, arrivals if self.assignment.version == before else self._assigned(arrivals)
 
     def pass_time(self, now: int) -> list[Decided]:
         oldest = [lane.oldest_arrival() for lane in self.used]
