@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import shoal
@@ -92,11 +94,66 @@ def start(policy: Path, key: Path | None, *options: str, master: str = CLUSTER) 
         master,
         *options,
     ]
-    process = subprocess.Popen(
-        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
+    with _started(command, env) as process:
         yield Run(process)
+
+
+@contextmanager
+def start_twice(policy: Path, key: Path, master: str) -> Iterator[Run]:
+    """A run of which chosen tasks are run twice at the same time (tests.spark.speculation)."""
+    env = {**_with_tests(), "SHOAL_KEY_FILE": str(key)}
+    with _started([sys.executable, "-m", "tests.spark.speculation", master, str(policy)], env) as process:
+        yield Run(process)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """A standalone cluster of two machines with one core each; both are this one, under two addresses.
+
+    Spark runs no speculative task on the machine of the first attempt, so `local-cluster` has none.
+    """
+    from shoal.spark.session import _find_java
+
+    _find_java()
+    home = Path(_origin("pyspark")).parent
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    launch = [str(home / "bin" / "spark-class")]
+    daemons = [
+        ("127.0.0.1", ["org.apache.spark.deploy.master.Master", "--port", str(port)], []),
+        *((host, ["org.apache.spark.deploy.worker.Worker", "-c", "1", "-m", "1g", "-d", str(folder / host)], [master])
+          for host in ("127.0.0.1", "127.0.0.2")),
+    ]  # fmt: skip
+    with ExitStack() as stack:
+        for host, words, last in daemons:
+            env = {**_with_tests(), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": host, "PYSPARK_PYTHON": sys.executable}
+            stack.enter_context(_started([*launch, *words, "--host", host, "--webui-port", "0", *last], env, log=False))
+        yield master
+
+
+def _with_tests() -> dict[str, str]:
+    """The environment of processes that import shoal and its tests."""
+    paths = [str(Path(shoal.__file__).parents[1]), str(Path(__file__).parents[2])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def _origin(module: str) -> str:
+    found = find_spec(module)
+    assert found is not None
+    return str(found.origin)
+
+
+@contextmanager
+def _started(command: list[str], env: dict[str, str], *, log: bool = True) -> Iterator[subprocess.Popen[str]]:
+    """A process in a group of its own; what is left of the group is killed at the end."""
+    process = subprocess.Popen(
+        command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if log else subprocess.DEVNULL, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -128,7 +128,7 @@ class SparkRun:
             parts.resume(None)  # removes the parts of an earlier run, refuses files of others
             for number, path in enumerate(sorted(working.glob(f"part-*{encoder.suffix}"))):
                 os.replace(path, folder / f"part-{number:05d}{encoder.suffix}")
-            shutil.rmtree(working)
+            shutil.rmtree(working, ignore_errors=True)  # a second attempt of a task may still write there
         return outcome
 
     def _write_letters(self, outcome: Outcome, read: FileRows, method: StreamMethod, secret: Secret) -> int:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS_OF_A_BATCH: Final = 100_000
-BATCHES: Final = {"spark.sql.execution.arrow.maxBytesPerBatch": "64m"}
-"""Blocks are large: many of them would not fit in one batch."""
+BATCHES: Final = {"spark.sql.execution.arrow.maxBytesPerBatch": "4m"}
+"""One or two blocks at a time: buffers of this size stay in the pool of the JVM and in the cache of the processor."""
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_OF_A_BATCH),
     **BATCHES,
@@ -32,6 +32,9 @@ _SETTINGS: Final = {
 _LOCAL: Final = {
     "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
     "spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false",  # nothing crosses a network
+    "spark.shuffle.checksum.enabled": "false",
+    "spark.shuffle.sort.bypassMergeThreshold": "1",  # write blocks once, not to a file for each partition and again
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",  # a task that runs again moves the same blocks
 }  # fmt: skip
 _LOCAL_JAVA: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
 """The JVM only moves blocks: compiling its code further costs more than it saves."""
