@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.spark.auditor.engine import Message
+from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.packing import as_batch, as_part, divided, packed, unpacked
+from shoal.spark.auditor.shares import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,28 @@ def send_ranges(rows: pa.RecordBatch, first: int, size: int, kind: str) -> Itera
     """Send rows to the ranges they are in."""
     for number, start, part in slices(rows, first, size):
         yield Message(number, kind, pickle.dumps((start, packed(part))))
+
+
+Entries = tuple[pa.RecordBatch, Bools]
+"""Entries of a trace with their numbers, and which have a released row."""
+
+
+def send_positions(
+    share: Share, facts: FileFacts, trace: EntryFacts, size: int, read: Callable[[Share], Entries]
+) -> Iterator[Message]:
+    """Send released rows, and entries of the trace that have one, to the ranges of their positions."""
+    if share.role == "release":
+        yield from send_ranges(whole(share.read()), facts.first(share), size, "release")
+        return
+    entries, is_shown = read(share)
+    yield from send_ranges(entries.filter(pa.array(is_shown)), trace.first_shown(share.number), size, "entries")
+
+
+def send_others(entries: pa.RecordBatch, is_shown: Bools, records: TruthBins) -> Iterator[Message]:
+    """Send entries that have no released row to the bins of their records."""
+    others = entries.filter(pa.array(~is_shown))
+    for number, part in divided(others, records.of_entries(others)):
+        yield Message(number, "others", packed(part))
 
 
 def whole(rows: Rows) -> pa.RecordBatch:

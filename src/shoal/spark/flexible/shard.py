@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,27 +14,22 @@ from shoal.methods.release import DEAD, RELEASED, Release
 from shoal.spark.columns import (
     AT_END,
     DECIDED,
-    DECISION,
     DELAY,
     DETAILS,
     GROUP,
-    NOTE,
     ORDER,
     REASON,
     ROW,
-    SHARD,
     VERDICT,
     cast,
     decision_schema,
-    wire_schema,
 )
 from shoal.spark.recipe import Recipe
+from shoal.spark.shard_decisions import decisions_of_shard, groups_of_shard, note_of_shard
 
 Ints = npt.NDArray[np.int64]
 PENDING: Final = "pending"
 """The verdict on a record that its shard could not publish."""
-_FAR: Final = np.int64(2**40)
-"""Group numbers of shard s are s + 2^40 n: no two shards share one."""
 
 
 class FlexibleShard:
@@ -103,7 +97,7 @@ class FlexibleShard:
         self._decisions += count
         return self._batch(release.rows, np.asarray(pc.equal(verdicts, RELEASED)), {
             ROW: self._rows[own], VERDICT: verdicts, REASON: trace.column("reason").cast(pa.string()),
-            GROUP: pc.add(pc.multiply(trace.column("group"), _FAR), self._shard), DELAY: delays,
+            GROUP: groups_of_shard(trace.column("group"), self._shard), DELAY: delays,
             DETAILS: pa.FixedSizeListArray.from_arrays(pa.array(details.ravel().astype(np.int32)), 2),
             DECIDED: at, ORDER: order, AT_END: pa.repeat(pa.scalar(last is not None), count),
         })  # fmt: skip
@@ -119,15 +113,7 @@ class FlexibleShard:
         })  # fmt: skip
 
     def _batch(self, rows: pa.RecordBatch, is_shown: npt.NDArray[np.bool_], fields: dict[str, Any]) -> pa.RecordBatch:
-        count = len(is_shown)
-        known = {SHARD: pa.repeat(pa.scalar(self._shard, pa.int32()), count), **fields}
-        about = [
-            pa.array(known[field.name]).cast(field.type) if field.name in known else pa.nulls(count, field.type)
-            for field in DECISION
-        ]
-        taken = pa.array(np.cumsum(is_shown) - 1, mask=~is_shown)
-        shown = cast(rows, wire_schema(self.published)).take(taken)
-        return pa.RecordBatch.from_arrays([*about, *shown.columns], schema=self.schema)
+        return decisions_of_shard(self._shard, fields, rows, is_shown, self.published)
 
     def note(self) -> pa.RecordBatch:
         """Counts and losses."""
@@ -135,7 +121,4 @@ class FlexibleShard:
         losses = {name: value * counts["released"] for name, value in metrics.items() if name.startswith("loss")}
         seen = {name: value for name, value in metrics.items() if name == "clamped" or name.startswith("unknown_")}
         found = {"losses": losses, "seen": {} if self._again else seen}
-        fields = [pa.nulls(1, field.type) for field in self.schema]
-        fields[DECISION.get_field_index(NOTE)] = pa.array([orjson.dumps(found).decode()])
-        fields[DECISION.get_field_index(SHARD)] = pa.array([self._shard], pa.int32())
-        return pa.RecordBatch.from_arrays(fields, schema=self.schema)
+        return note_of_shard(self._shard, found, self.published)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,11 +21,9 @@ from shoal.spark.columns import (
     AT_END,
     CLOCK,
     DECIDED,
-    DECISION,
     DELAY,
     DETAILS,
     GROUP,
-    NOTE,
     ORDER,
     REASON,
     REUSED,
@@ -35,14 +32,12 @@ from shoal.spark.columns import (
     VERDICT,
     cast,
     decision_schema,
-    wire_schema,
 )
 from shoal.spark.recipe import Recipe
+from shoal.spark.shard_decisions import decisions_of_shard, groups_of_shard, note_of_shard
 
 Ints = npt.NDArray[np.int64]
 _LONGEST: Final = "50000d"
-_FAR: Final = np.int64(2**40)
-"""Group numbers of shard s are s + 2^40 n: no two shards share one."""
 
 
 def shard_recipe(recipe: Recipe) -> Recipe:
@@ -127,11 +122,7 @@ class TupleShard:
             "shard": self._shard, "pushed": counts["pushed"], "suppressed": counts["suppressed"],
             "pending": len(self._own), **more,
         }  # fmt: skip
-        text = orjson.dumps(found).decode()
-        fields = [pa.nulls(1, field.type) for field in (*DECISION, *wire_schema(self.published))]
-        fields[DECISION.get_field_index(NOTE)] = pa.array([text])
-        fields[DECISION.get_field_index(SHARD)] = pa.array([self._shard], pa.int32())
-        return pa.RecordBatch.from_arrays(fields, schema=self.schema)
+        return note_of_shard(self._shard, found, self.published)
 
     @property
     def schema(self) -> pa.Schema:
@@ -160,15 +151,11 @@ class TupleShard:
         groups = trace.column("group")
         fields: dict[str, Any] = {
             ROW: rows, VERDICT: verdicts, REASON: trace.column("reason").cast(pa.string()),
-            GROUP: pc.add(pc.multiply(groups, _FAR), self._shard), DELAY: delays, REUSED: trace.column("reused"),
+            GROUP: groups_of_shard(groups, self._shard), DELAY: delays, REUSED: trace.column("reused"),
             DETAILS: trace.column("carriers"), DECIDED: clocks + delays,
-            SHARD: pa.repeat(pa.scalar(self._shard, pa.int32()), count), ORDER: order,
-            AT_END: pa.repeat(pa.scalar(at_end), count), NOTE: pa.nulls(count, pa.string()),
+            ORDER: order, AT_END: pa.repeat(pa.scalar(at_end), count),
         }  # fmt: skip
-        about = [pa.array(fields[field.name]).cast(field.type) for field in DECISION]
-        shown = cast(release.rows, wire_schema(self.published))
-        taken = pa.array(np.cumsum(is_shown) - 1, mask=~is_shown)
-        return pa.RecordBatch.from_arrays([*about, *shown.take(taken).columns], schema=self.schema)
+        return decisions_of_shard(self._shard, fields, release.rows, is_shown, self.published)
 
     @property
     def _shown(self) -> Sequence[str]:

@@ -27,10 +27,10 @@ from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.values import Attribute
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.linking import released_rows
 from shoal.spark.auditor.packing import unpacked
 from shoal.spark.auditor.tables import mark_of, to_people
-from shoal.spark.auditor.tuples.facts import NO_ROWS
 from shoal.spark.auditor.tuples.sending import Plan
 from shoal.spark.auditor.unchanged import judge_values
 

@@ -12,58 +12,38 @@ from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.hidden_data import Hidden
-from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
+from shoal.auditor.reading.rows import Rows, by_stream, has_row_column
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
 from shoal.auditor.tuples.diversity.sensitive import SensitiveFacts, read_sensitive_facts
 from shoal.auditor.tuples.promise import LabelRule, NumberRule, TuplePromise
 from shoal.auditor.tuples.trace import Decisions, read_decisions
 from shoal.auditor.tuples.values import SpanFacts, read_attribute, read_span_facts
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, FileFacts
 from shoal.spark.auditor.linking import TruthBins
 from shoal.spark.auditor.shares import Share
 
-NO_ROWS = Rows((), "none")
 _PER_ENTRY = frozenset({"trace-verdict", "trace-row", "trace-group", "k-lowered", "unchecked-promise"})
 """What a share of a trace shows by itself; the other checks of a trace need all of it."""
 
 
 @dataclass(slots=True)
-class Facts:
+class Facts(FileFacts):
     """Facts of a file, or of all files."""
 
-    rows: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The rows of each file, by role and number."""
-    columns: dict[str, list[str]] = field(default_factory=dict)
-    hidden: Hidden = NOTHING_HIDDEN
-    odd_rows: int = 0
     spans: dict[str, SpanFacts] = field(default_factory=dict)
     sensitive: dict[str, SensitiveFacts] = field(default_factory=dict)
-    has_row_column: bool = False
     is_strange: bool = False
     """Whether a released label is not in its hierarchy."""
 
     def merge(self, other: Facts) -> None:
         """Add the facts of other files."""
-        self.rows |= other.rows
-        for role, names in other.columns.items():
-            self.columns[role] = list(dict.fromkeys((*self.columns.get(role, ()), *names)))
-        self.hidden += other.hidden
-        self.odd_rows += other.odd_rows
+        self.add(other)
         for name, spans in other.spans.items():
             self.spans[name] = self.spans.get(name, SpanFacts()) | spans
         for name, sensitive in other.sensitive.items():
             self.sensitive[name] = self.sensitive.get(name, SensitiveFacts()) | sensitive
-        self.has_row_column |= other.has_row_column
         self.is_strange |= other.is_strange
-
-    def count(self, role: str) -> int:
-        """The rows of all files of a role."""
-        return sum(rows for (own, _), rows in self.rows.items() if own == role)
-
-    def first(self, share: Share) -> int:
-        """The number of the first row of a file."""
-        return sum(rows for (role, at), rows in self.rows.items() if role == share.role and at < share.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,46 +77,23 @@ class ReadFacts:
 
 
 @dataclass(slots=True)
-class TraceFacts:
-    """What a trace says by itself."""
+class TraceFacts(EntryFacts):
+    """What a trace says by itself; the last record that it names may be the event of a decision."""
 
-    entries: dict[int, int] = field(default_factory=dict)
-    """By share."""
-    shown: dict[int, int] = field(default_factory=dict)
-    """Entries that have a row in the release, by share."""
-    verdicts: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
     dead: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """Refused records, by bin of the truth."""
-    last: int = -1
-    """The last record that the trace names, as decided or as the event of a decision."""
     events: dict[int, int] = field(default_factory=dict)
     """The last event of each share."""
-    columns: set[str] = field(default_factory=set)
-    """Columns that all shares have."""
-    findings: list[Finding] = field(default_factory=list)
 
     def merge(self, other: TraceFacts) -> None:
         """Add another share."""
-        self.columns = other.columns if not self.entries else self.columns & other.columns
-        self.entries |= other.entries
-        self.shown |= other.shown
-        self.verdicts = self.verdicts + other.verdicts
+        self.add(other)
         self.dead = other.dead if not len(self.dead) else self.dead + other.dead
-        self.last = max(self.last, other.last)
         self.events |= other.events
-        self.findings += other.findings
-
-    def first_entry(self, number: int) -> int:
-        """The number of a share's first entry."""
-        return sum(count for at, count in self.entries.items() if at < number)
 
     def event_before(self, number: int) -> int:
         """The last event before a share."""
         return max((event for at, event in self.events.items() if at < number), default=-1)
-
-    def first_shown(self, number: int) -> int:
-        """The released row of a share's first shown entry."""
-        return sum(count for at, count in self.shown.items() if at < number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,25 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import TEXT, Bools
+from shoal.auditor.reading.columns import TEXT
 from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.released_columns import mentioned_people
 from shoal.auditor.trace import DEAD
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import read_lists
-from shoal.auditor.tuples.truth import (
-    are_row_numbers,
-)
+from shoal.auditor.tuples.truth import are_row_numbers
 from shoal.auditor.tuples.values import Attribute, SpanFacts, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
-from shoal.spark.auditor.linking import (
-    TruthBins,
-    send_ranges,
-    whole,
-)
-from shoal.spark.auditor.packing import divided, packed
+from shoal.spark.auditor.linking import Entries, TruthBins, send_others, send_positions, send_ranges, whole
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, decisions_of
 
@@ -64,12 +57,10 @@ class SendReleased:
     trace: TraceFacts
 
     def __call__(self, share: Share) -> Iterator[Message]:
-        if share.role == "release":
-            yield from send_ranges(whole(share.read()), self.facts.first(share), self.plan.positions, "release")
-            return
-        entries, is_shown = entry_batch(share, self.plan, self.trace)
-        first = self.trace.first_shown(share.number)
-        yield from send_ranges(entries.filter(pa.array(is_shown)), first, self.plan.positions, "entries")
+        yield from send_positions(share, self.facts, self.trace, self.plan.positions, self._entries)
+
+    def _entries(self, share: Share) -> Entries:
+        return entry_batch(share, self.plan, self.trace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +74,7 @@ class SendRecords:
 
     def __call__(self, share: Share) -> Iterator[Message]:
         if share.role == "trace":
-            entries, is_shown = entry_batch(share, self.plan, self.trace)
-            others = entries.filter(pa.array(~is_shown))
-            for number, part in divided(others, self.plan.records.of_entries(others)):
-                yield Message(number, "others", packed(part))
+            yield from send_others(*entry_batch(share, self.plan, self.trace), self.plan.records)
             return
         stream, first = self.plan.policy.section("stream"), self.facts.first(share)
         truth = by_stream(share.read(), stream, first, numbers=not self.facts.has_row_column)
@@ -104,7 +92,7 @@ class Persons:
     are_row_numbers: bool
 
 
-def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> tuple[pa.RecordBatch, Bools]:
+def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> Entries:
     """The entries of a share with their numbers, and which have a released row."""
     rows = share.read()
     decisions, _ = decisions_of(rows, plan.promise, plan.records.records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,48 +14,19 @@ from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
-from shoal.auditor.reading.hidden_data import Hidden
-from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
+from shoal.auditor.reading.rows import Rows, by_stream, has_row_column
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts, read_verdicts
 from shoal.auditor.z.aligned import align
 from shoal.auditor.z.clock import find_confirmed_restarts
 from shoal.auditor.z.promise import ZPromise
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, FileFacts
 from shoal.spark.auditor.linking import truth_rows, whole
 from shoal.spark.auditor.packing import packed
 from shoal.spark.auditor.shares import Share
 
 FIRST: Final = 10_000
 """Restarts are looked for in the first records: the second person's record usually confirms the clock."""
-NO_ROWS: Final = Rows((), "release")
-
-
-@dataclass(slots=True)
-class Facts:
-    """Facts of a file, or of all files."""
-
-    rows: dict[tuple[str, int], int] = field(default_factory=dict)
-    columns: dict[str, list[str]] = field(default_factory=dict)
-    hidden: Hidden = NOTHING_HIDDEN
-    odd_rows: int = 0
-    has_row_column: bool = False
-
-    def merge(self, other: Facts) -> None:
-        """Add other files."""
-        self.rows |= other.rows
-        for role, names in other.columns.items():
-            self.columns[role] = list(dict.fromkeys((*self.columns.get(role, ()), *names)))
-        self.hidden += other.hidden
-        self.odd_rows += other.odd_rows
-        self.has_row_column |= other.has_row_column
-
-    def count(self, role: str) -> int:
-        """The rows of all files of a role."""
-        return sum(rows for (own, _), rows in self.rows.items() if own == role)
-
-    def first(self, share: Share) -> int:
-        """The number of the first row of a file."""
-        return sum(rows for (role, at), rows in self.rows.items() if role == share.role and at < share.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +36,7 @@ class ReadFacts:
     policy: Policy
 
     def __call__(self, share: Share) -> Iterator[Message]:
-        rows, found = share.read(), Facts()
+        rows, found = share.read(), FileFacts()
         found.rows[share.role, share.number] = len(rows)
         found.columns[share.role] = rows.columns
         found.has_row_column = share.role == "truth" and has_row_column(rows)
@@ -75,41 +46,12 @@ class ReadFacts:
         yield result(found)
 
 
-@dataclass(slots=True)
-class TraceFacts:
-    """What a trace says by itself."""
-
-    entries: dict[int, int] = field(default_factory=dict)
-    shown: dict[int, int] = field(default_factory=dict)
-    verdicts: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
-    last: int = -1
-    """The last record with a verdict."""
-    columns: set[str] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
-
-    def merge(self, other: TraceFacts) -> None:
-        """Add another share."""
-        self.columns = other.columns if not self.entries else self.columns & other.columns
-        self.entries |= other.entries
-        self.shown |= other.shown
-        self.verdicts = self.verdicts + other.verdicts
-        self.last = max(self.last, other.last)
-        self.findings += other.findings
-
-    def before(self, number: int) -> tuple[int, int]:
-        """The numbers of a share's first entry and of its first released row."""
-        entries, shown = (
-            sum(count for at, count in counts.items() if at < number) for counts in (self.entries, self.shown)
-        )
-        return entries, shown
-
-
 @dataclass(frozen=True, slots=True)
 class ReadTrace:
     """Reads a share of the trace by itself; the first records go to one task, which looks for restarts."""
 
     policy: Policy
-    facts: Facts
+    facts: FileFacts
 
     def __call__(self, share: Share) -> Iterator[Message]:
         if share.role == "truth":
@@ -118,7 +60,7 @@ class ReadTrace:
                 rows = whole(read_truth(share, self.policy, self.facts)).slice(0, FIRST - first)
                 yield Message(0, "truth", pickle.dumps((first, packed(rows))))
             return
-        trace, found = share.read(), TraceFacts()
+        trace, found = share.read(), EntryFacts()
         found.columns, found.entries[share.number] = set(trace.columns), len(trace)
         if {"row", "verdict"} <= found.columns:
             verdicts, found.findings = verdicts_of(trace, self.facts.count("truth"))
@@ -132,7 +74,7 @@ class ReadTrace:
         yield result(found)
 
 
-def read_truth(share: Share, policy: Policy, facts: Facts) -> Rows:
+def read_truth(share: Share, policy: Policy, facts: FileFacts) -> Rows:
     """Read a file of the truth, with the numbers of its rows if they stand for people."""
     numbers = not facts.has_row_column
     return by_stream(share.read(), policy.section("stream"), facts.first(share), numbers=numbers)
@@ -172,11 +114,11 @@ class FindRestarts:
         yield result(Restarts(*find_confirmed_restarts(reached, late, ahead, aligned, self.promise)))
 
 
-def entry_batch(share: Share, promise: ZPromise, facts: Facts, before: tuple[int, int]) -> tuple[pa.RecordBatch, Bools]:
+def entry_batch(share: Share, promise: ZPromise, facts: FileFacts, entries: EntryFacts) -> tuple[pa.RecordBatch, Bools]:
     """The entries of a share with their numbers, and which have a released row."""
     trace = share.read()
     verdicts, _ = verdicts_of(trace, facts.count("truth"))
-    entry, shown = before
+    entry, shown = entries.first_entry(share.number), entries.first_shown(share.number)
     numbers: dict[str, Any] = {
         "entry": np.arange(len(verdicts.row)) + entry,
         "row": np.where(verdicts.exists, verdicts.row, -1),

@@ -19,13 +19,14 @@ from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.errors import InputError, PolicyError
 from shoal.spark.auditor.engine import Engine, Step
+from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
 from shoal.spark.auditor.shares import Share, shares_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.unchanged import ColumnPart, note_columns
-from shoal.spark.auditor.z.facts import FIRST, Facts, FindRestarts, ReadFacts, ReadTrace, Restarts, TraceFacts
+from shoal.spark.auditor.z.facts import FIRST, FindRestarts, ReadFacts, ReadTrace, Restarts
 from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, Plan, SendRecords, SendReleased
 from shoal.spark.auditor.z.values import JudgeValues, OfPseudonyms, OfValues
 
@@ -62,9 +63,9 @@ def audit_z(
 
 
 def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], notes: Notes) -> None:
-    facts = Facts()
+    facts = FileFacts()
     for part in engine.run([*files["release"], *files["truth"]], ReadFacts(policy)):
-        facts.merge(part)
+        facts.add(part)
     missing = [name for name in promise.columns if name not in facts.columns.get("truth", [])]
     if [name for name in missing if not (name == "row" == promise.person)] and facts.count("truth"):
         raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
@@ -101,15 +102,15 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, l
 
 
 def _read_trace(
-    engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], facts: Facts
-) -> tuple[TraceFacts, Restarts]:
-    trace, restarts = TraceFacts(), Restarts(np.zeros(0, np.int64), is_confirmed=True)
+    engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], facts: FileFacts
+) -> tuple[EntryFacts, Restarts]:
+    trace, restarts = EntryFacts(), Restarts(np.zeros(0, np.int64), is_confirmed=True)
     first = [share for share in files["truth"] if facts.first(share) < FIRST]
     for part in engine.run([*files["trace"], *first], ReadTrace(policy, facts), Step(1, FindRestarts(promise))):
         if isinstance(part, Restarts):
             restarts = part
         else:
-            trace.merge(part)
+            trace.add(part)
     return trace, restarts
 
 

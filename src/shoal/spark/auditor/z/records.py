@@ -22,13 +22,17 @@ from shoal.auditor.z.judge import check_unchanged
 from shoal.auditor.z.promise import ZPromise
 from shoal.auditor.z.pseudonyms import PSEUDONYM
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import Hashes, mixed, of_text
 from shoal.spark.auditor.linking import (
+    Entries,
     TruthBins,
     joined_column,
     linked_batches,
     numbers_of,
     released_rows,
+    send_others,
+    send_positions,
     send_ranges,
     truth_rows,
     whole,
@@ -37,7 +41,7 @@ from shoal.spark.auditor.packing import divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tables import mark_of, to_people
 from shoal.spark.auditor.unchanged import send_values
-from shoal.spark.auditor.z.facts import Facts, TraceFacts, entry_batch, read_truth
+from shoal.spark.auditor.z.facts import entry_batch, read_truth
 
 _ENTRY: Final = ("entry", "row", "verdict", "position")
 
@@ -48,8 +52,8 @@ class Plan:
 
     policy: Policy
     promise: ZPromise
-    facts: Facts
-    trace: TraceFacts
+    facts: FileFacts
+    trace: EntryFacts
     records: TruthBins
     positions: int
     bins: int
@@ -64,12 +68,10 @@ class SendReleased:
 
     def __call__(self, share: Share) -> Iterator[Message]:
         plan = self.plan
-        if share.role == "release":
-            yield from send_ranges(whole(share.read()), plan.facts.first(share), plan.positions, "release")
-            return
-        before = plan.trace.before(share.number)
-        entries, is_shown = entry_batch(share, plan.promise, plan.facts, before)
-        yield from send_ranges(entries.filter(pa.array(is_shown)), before[1], plan.positions, "entries")
+        yield from send_positions(share, plan.facts, plan.trace, plan.positions, self._entries)
+
+    def _entries(self, share: Share) -> Entries:
+        return entry_batch(share, self.plan.promise, self.plan.facts, self.plan.trace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,7 @@ class SendRecords:
     def __call__(self, share: Share) -> Iterator[Message]:
         plan = self.plan
         if share.role == "trace":
-            entries, is_shown = entry_batch(share, plan.promise, plan.facts, plan.trace.before(share.number))
-            others = entries.filter(pa.array(~is_shown))
-            for number, part in divided(others, plan.records.of_entries(others)):
-                yield Message(number, "others", packed(part))
+            yield from send_others(*entry_batch(share, plan.promise, plan.facts, plan.trace), plan.records)
             return
         truth = read_truth(share, plan.policy, plan.facts)
         found = mentioned_people(truth.text(plan.promise.person), plan.promise.columns, self.hidden)
