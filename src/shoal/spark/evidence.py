@@ -21,9 +21,9 @@ def audit(
 ) -> AuditReport:
     """Check a release that one machine cannot hold, on Spark; the report is that of `shoal.audit`.
 
-    Releases of z-anonymity and of tuple methods, with truth and trace, of sets, and plain tables (``[table]`` of a
-    policy). Rows of one value or class meet in one task, where the auditor's own functions judge them; the driver adds
-    up what they found. What is checked on one machine only is listed in ``not_checked``.
+    Releases of z-anonymity, of tuple methods and of flexible k, with truth and trace, of sets, and plain tables
+    (``[table]`` of a policy). Rows of one value or class meet in one task, where the auditor's own functions judge
+    them; the driver adds up what they found. What is checked on one machine only is listed in ``not_checked``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the shards of tuples and of flexible k have in common: numbers of groups, notes, decisions with published rows."""
+"""What shards of tuples and of flexible k have in common: group numbers, notes, decisions with published rows."""
 
 from __future__ import annotations
 

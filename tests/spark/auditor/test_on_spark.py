@@ -6,18 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import shoal
 import shoal.spark
 from shoal.cli.app import app
+from shoal.observe.observer import Observer
+from shoal.policy import load_policy
+from shoal.spark.run import SparkRun
 from tests.spark.auditor.releases import make_evidence
 from tests.spark.auditor.test_class_sizes import write_people
+from tests.spark.auditor.test_flexible import made, same, write
+from tests.spark.auditor.test_flexible import too_few_people as few_people
 from tests.spark.auditor.test_sets import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
 from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
 from tests.spark.auditor.test_z import publish, same_findings, too_few_people
 from tests.spark.scene import TUPLES, Stage, people
+from tests.spark.sets.test_set_runs import COUNTED, visits
+from tests.spark.sets.test_set_runs import policy as set_policy
 from tests.spark.test_runs import both
 
 
@@ -48,6 +56,30 @@ def test_sets(session: Any, tmp_path: Path) -> None:
     report = shoal.spark.audit(**paths)
     assert {"not-the-image", "certificate-differs"} <= {found.code for found in report.violations}
     same_report(shoal.audit(**paths), report)
+
+
+def test_flexible_k(session: Any, tmp_path: Path) -> None:
+    run = made(tmp_path, 4, sparse="auto", window=60)
+    few_people(run)
+    paths = write(run, tmp_path)
+    report = shoal.spark.audit(**paths)
+    assert "below-k" in {found.code for found in report.violations}
+    same(shoal.audit(**paths), report)
+
+
+def test_sets_that_spark_published(session: Any, stage: Stage) -> None:
+    stage.write(visits(), files=3)
+    path = set_policy(stage, COUNTED, "there")
+    SparkRun(load_policy(path), Observer(), master="local[2]").execute()
+    names = ("there.parquet", "in", "there.trace.parquet")
+    report = shoal.spark.audit(*(str(stage.folder / name) for name in names), str(path))
+    assert report.ok, report.text()
+    trace = stage.trace("there")
+    same_report(shoal.audit(*(str(stage.folder / name) for name in names[:2]), trace, str(path)), report)
+    damaged = pq.read_table(stage.folder / names[0]).slice(1)
+    pq.write_table(damaged, stage.folder / names[0])
+    report = shoal.spark.audit(*(str(stage.folder / name) for name in names), str(path))
+    assert {"undecided", "certificate-differs"} <= {found.code for found in report.violations}
 
 
 def test_a_run_on_spark_with_its_sealed_trace(session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

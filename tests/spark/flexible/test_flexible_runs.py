@@ -12,6 +12,7 @@ from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
+from tests.spark.auditor.test_flexible import same
 from tests.spark.flexible.test_shards import ROWS, method, promise, records
 from tests.spark.scene import Stage
 
@@ -35,6 +36,10 @@ def test_a_run_is_anonymous_on_the_union(session: Any, stage: Stage) -> None:
     )
     assert report.ok, report
     assert not {finding.code for finding in report.findings} - {"pending"}, report
+    same(report, shoal.spark.audit(
+        str(stage.folder / "there"), str(stage.folder / "in"), str(stage.folder / "there.trace.parquet"),
+        str(stage.folder / "there.toml"),
+    ))  # fmt: skip
 
 
 def test_dataframes_of_any_number_of_partitions(session: Any) -> None:

@@ -17,7 +17,7 @@ from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.grid import Points, cells_of, written
 from shoal.auditor.tuples.promise import LabelRule, NumberRule, Rule
-from shoal.auditor.tuples.values import Attribute, Labels, Spans, read_attribute
+from shoal.auditor.tuples.values import Attribute, Labels, SpanFacts, Spans, read_attribute
 
 _MICROSECONDS: Final = 10**6
 _HOUR: Final = 3600
@@ -27,25 +27,43 @@ _NEAR: Final = 1e-9
 """A remainder at the end of the domain below this share of a step is not a cell."""
 
 
-def read_flexible_attribute(rule: Rule, release: Rows, truth: Rows) -> Attribute:
-    """Read both sides of a quasi-identifier; a missing value published as null counts as no loss."""
-    attribute = read_attribute(rule, release, truth)
+def read_flexible_attribute(
+    rule: Rule, release: Rows, truth: Rows, facts: SpanFacts | None = None, *, is_whole: bool | None = None
+) -> Attribute:
+    """Read both sides of a quasi-identifier; a missing value published as null counts as no loss.
+
+    Of a part of the rows, with the facts of all of them; ``is_whole`` is that of has_whole_cells for all of them.
+    """
+    attribute = read_attribute(rule, release, truth, facts)
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
-        attribute = _on_cells(attribute, rule)
+        attribute = _on_cells(attribute, rule, has_whole_cells(attribute) if is_whole is None else is_whole)
     if isinstance(rule, LabelRule):
         attribute = read_unknown(attribute, rule.tree)
     return replace(attribute, loss=np.where(attribute.code < 0, 0.0, attribute.loss))
 
 
-def _on_cells(spans: Spans, rule: NumberRule) -> Spans:
+def has_whole_cells(spans: Spans) -> bool:
+    """Return whether all ends of readable ranges are whole numbers: other ends of cells were then rounded inward."""
+    readable = _readable(spans)
+    low, high = spans.low[readable], spans.high[readable]
+    return bool((low == np.rint(low)).all() and (high == np.rint(high)).all())
+
+
+def _readable(spans: Spans) -> Bools:
+    there = (spans.code >= 0) & ~spans.faults["bad-range"]
+    return there & np.isfinite(spans.low) & np.isfinite(spans.high)
+
+
+def _on_cells(spans: Spans, rule: NumberRule, is_whole: bool) -> Spans:  # noqa: FBT001 - private
     """Check ranges against the cells of the grid, cut off at ``high`` or not."""
     grid = _Grid.of(rule, are_moments=spans.are_moments)
     there = spans.code >= 0
     whole = there & (spans.low <= grid.low) & (spans.high >= grid.high)
     faults = {code: rows for code, rows in spans.faults.items() if code not in {"out-of-domain", "off-grid"}}
-    readable = there & ~faults["bad-range"] & np.isfinite(spans.low) & np.isfinite(spans.high)
+    readable = _readable(spans)
     strange = there & ~faults["bad-range"] & ~readable
-    strange[readable] = ~grid.has(spans.low[readable], spans.high[readable], is_moment=spans.are_moments)
+    is_whole = is_whole and not spans.are_moments
+    strange[readable] = ~grid.has(spans.low[readable], spans.high[readable], is_whole=is_whole)
     return replace(spans, at_root=whole & (grid.cells > 1), faults={**faults, "not-a-cell": strange})
 
 
@@ -76,10 +94,8 @@ class _Grid:
         sizes = tuple(dict.fromkeys((*_doubled(1, float((high - low) / step)), *clock)))
         return cls(float(low * scale), float(high * scale), points, _cells(high - low, step, rule), sizes)
 
-    def has(self, begin: Floats, end: Floats, *, is_moment: bool) -> Bools:
-        """Return which ranges are cells, or the whole domain."""
-        # If the column has whole numbers only, other ends are rounded inward.
-        is_whole = not is_moment and bool((begin == np.rint(begin)).all() and (end == np.rint(end)).all())
+    def has(self, begin: Floats, end: Floats, *, is_whole: bool) -> Bools:
+        """Return which ranges are cells, or the whole domain; in a column of whole numbers, other ends are rounded."""
         pairs, turn = np.unique(np.stack([begin, end]), axis=1, return_inverse=True)
         found = [self._has(*pair, is_whole=is_whole) for pair in pairs.T.tolist()]
         return np.array(found, np.bool_)[turn.ravel()]
@@ -131,10 +147,15 @@ def _clock(step: Fraction, cells: float) -> list[int]:
 def finest_codes(attribute: Attribute, rule: Rule) -> Ints:
     """Number the values of the truth, as far as the finest labels distinguish them."""
     if isinstance(rule, NumberRule) and isinstance(attribute, Spans):
-        grid = _Grid.of(rule, are_moments=attribute.are_moments)
-        cells = np.minimum(cells_of(attribute.true_value, grid.points), grid.cells - 1)
-        return numbered(np.where(np.isnan(attribute.true_value), np.nan, cells))[1]
+        return numbered(finest_cells(attribute, rule))[1]
     return true_codes(attribute)
+
+
+def finest_cells(attribute: Spans, rule: NumberRule) -> Floats:
+    """Return the smallest cell of the grid that every value of the truth is in."""
+    grid = _Grid.of(rule, are_moments=attribute.are_moments)
+    cells = np.minimum(cells_of(attribute.true_value, grid.points), grid.cells - 1)
+    return np.where(np.isnan(attribute.true_value), np.nan, cells)
 
 
 def true_codes(attribute: Attribute) -> Ints:

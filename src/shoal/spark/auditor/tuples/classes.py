@@ -73,20 +73,13 @@ class JudgeClasses:
     sensitive: Mapping[str, SensitiveFacts]
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-        yield from self._leaked(kinds)
+        yield from leaked_identifiers(kinds, self.plan.classes)
         yield from judge_values(kinds, self.plan.promise.k)
         parts = kinds.get("rows", ())
         if not parts:
             return
-        rows = _Rows.of(sorted(map(unpacked, parts), key=lambda part: part.column("\0position")[0].as_py()), self.plan)
+        rows = _Rows.of([unpacked(data) for data in parts], self.plan)
         yield from self._classes(rows) if number < self.plan.classes else self._clusters(rows)
-
-    def _leaked(self, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-        known = [pickle.loads(data) for data in kinds.get("identifiers", ())]
-        for data in kinds.get("suspects", ()):
-            hashes, positions = pickle.loads(data)
-            found = positions[np.isin(hashes, np.concatenate(known))] if known else positions[:0]
-            yield from _marked("raw-identifier", LEAKED, found, self.plan.classes)
 
     def _classes(self, rows: _Rows) -> Iterator[Message]:
         promise, notes = self.plan.promise, Notes(numbers=rows.position)
@@ -165,6 +158,15 @@ class _Marks(Notes):
             self.found.append((code, sentence, rows))
 
 
+def leaked_identifiers(kinds: dict[str, list[bytes]], bins: int) -> Iterator[Message]:
+    """Compare texts that must not be released with identifiers, which meet here; send rows that have one on."""
+    known = [pickle.loads(data) for data in kinds.get("identifiers", ())]
+    for data in kinds.get("suspects", ()):
+        hashes, positions = pickle.loads(data)
+        found = positions[np.isin(hashes, np.concatenate(known))] if known else positions[:0]
+        yield from _marked("raw-identifier", LEAKED, found, bins)
+
+
 def _marked(code: str, sentence: str, positions: Ints, bins: int) -> Iterator[Message]:
     """Send rows to where they are counted once."""
     of = positions % bins
@@ -201,11 +203,8 @@ class _Rows:
 
     @classmethod
     def of(cls, batches: Sequence[pa.RecordBatch], plan: Plan) -> _Rows:
-        """Open rows; those of each batch are in release order."""
-        order = np.argsort(np.concatenate([batch.column("\0position").to_numpy() for batch in batches]))
-        if (np.diff(order) != 1).any():
-            batches = _in_order(batches)
-            order = np.arange(len(order))
+        """Open rows."""
+        batches = in_order(batches)
         numbers = {
             name[1:]: np.concatenate([batch.column(name).to_numpy() for batch in batches])
             for name in batches[0].schema.names
@@ -239,8 +238,12 @@ class _Rows:
         )  # fmt: skip
 
 
-def _in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Cut batches of one type of file so that their rows follow one another."""
+def in_order(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Released rows in release order: batches are cut where their rows do not follow one another."""
+    batches = sorted(batches, key=lambda part: part.column("\0position")[0].as_py())
+    positions = np.concatenate([batch.column("\0position").to_numpy() for batch in batches])
+    if (np.diff(positions) > 0).all():
+        return batches
     schemas = {batch.schema.serialize().to_pybytes(): batch.schema for batch in batches}
     if len(schemas) == 1:
         table = pa.Table.from_batches(batches).sort_by("\0position").combine_chunks()

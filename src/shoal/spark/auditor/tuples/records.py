@@ -27,6 +27,7 @@ from shoal.auditor.tuples.deadlines import WrittenDelays, check_written_delays
 from shoal.auditor.tuples.events import note_events
 from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.truth import (
+    ReleasedColumns,
     check_refused,
     check_unchanged,
     names_someone,
@@ -153,7 +154,7 @@ class CheckRecords:
         promise, decisions = self.plan.promise, entries.decisions
         if self.plan.is_strange and self.plan.has_identifiers:
             positions = entries.position[decisions.is_shown]
-            yield from _suspects(release, truth, attributes, positions, self.plan)
+            yield from send_suspects(release, truth, attributes, positions, promise, self.plan.classes)
         if not len(release):
             return
         shown = decisions.is_shown
@@ -194,40 +195,42 @@ class CheckRecords:
         for part in release.parts:
             rows = slice(at, at + len(part[1]))
             at += len(part[1])
-            batch = _with(as_batch(_only(part, promise.columns)), extra, rows)
+            batch = with_columns(as_batch(only_columns(part, promise.columns)), extra, rows)
             for bins, wanted, offset in ((of_class, judged, 0), (of_group, link.group >= 0, self.plan.classes)):
                 kept = np.flatnonzero(wanted[rows])
                 for number, own in divided(batch.take(pa.array(kept)), bins[rows][kept].astype(np.int64)):
                     yield Message(number + offset, "rows", packed(own))
 
 
-def _suspects(
-    release: Rows, truth: Rows, attributes: Sequence[Attribute], positions: Ints, plan: Plan
+def send_suspects(
+    release: Rows, truth: Rows, attributes: Sequence[Attribute], positions: Ints, promise: ReleasedColumns, bins: int
 ) -> Iterator[Message]:
     """Send texts that must not be released, and identifiers, to where equal ones meet."""
-    found: list[tuple[Hashes, Ints | None]] = [(of_texts(truth.text(plan.promise.person)), None)]
+    found: list[tuple[Hashes, Ints | None]] = [(of_texts(truth.text(promise.person)), None)]
     for name in release.columns:
-        if name not in plan.promise.columns:
+        if name not in promise.columns:
             found.append((of_texts(release.text(name)), positions))
     for attribute in attributes:
         strange = attribute.faults.get("unknown-label")
         if strange is not None and strange.any():
             found.append((of_texts(release.text(attribute.name))[strange], positions[strange]))
     for hashes, rows in found:
-        bins = hashes % np.uint64(plan.classes)
-        for number in np.unique(bins[hashes > 0]).tolist():
-            own = (bins == number) & (hashes > 0)
+        of = hashes % np.uint64(bins)
+        for number in np.unique(of[hashes > 0]).tolist():
+            own = (of == number) & (hashes > 0)
             if rows is None:
                 yield Message(int(number), "identifiers", pickle.dumps(np.unique(hashes[own])))
             else:
                 yield Message(int(number), "suspects", pickle.dumps((hashes[own], rows[own])))
 
 
-def _only(part: Any, names: Sequence[str]) -> Any:
+def only_columns(part: Any, names: Sequence[str]) -> Any:
+    """Some columns of a part."""
     return {name: column for name, column in part[0].items() if name in names}, part[1]
 
 
-def _with(batch: pa.RecordBatch, extra: Mapping[str, Any], rows: slice) -> pa.RecordBatch:
+def with_columns(batch: pa.RecordBatch, extra: Mapping[str, Any], rows: slice) -> pa.RecordBatch:
+    """A batch with further columns, of which it gets some rows."""
     own = {name: column.slice(rows.start, rows.stop - rows.start) for name, column in extra.items()}
     return pa.RecordBatch.from_arrays([*batch.columns, *own.values()], schema=pa.schema(
         [*batch.schema, *(pa.field(name, column.type) for name, column in own.items())]

@@ -1,0 +1,258 @@
+"""Audit flexible k on Spark: rows meet their records, then the other rows of their groups; the driver adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from shoal.auditor.findings import AuditReport, Finding, Notes
+from shoal.auditor.flexible.calibration import check_claims, read_claims
+from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
+from shoal.auditor.layout import check_layout
+from shoal.auditor.policy import Policy, words_of
+from shoal.auditor.reading.paths import Format
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
+from shoal.auditor.tuples.classes import share_sentence
+from shoal.errors import InputError
+from shoal.spark.auditor.engine import Engine, Message, Step
+from shoal.spark.auditor.facts import NO_ROWS
+from shoal.spark.auditor.flexible.facts import Facts, Plan, ReadFacts, ReadTrace, TraceFacts
+from shoal.spark.auditor.flexible.first_window import (
+    Arrivals,
+    Calibrate,
+    Calibrated,
+    CountArrivals,
+    SendFirst,
+    SendUsable,
+    Timing,
+    first_shares,
+)
+from shoal.spark.auditor.flexible.groups import JudgeGroups, OfGroups, OfOthers
+from shoal.spark.auditor.flexible.records import Checked, CheckRecords, SendRecords, SendReleased
+from shoal.spark.auditor.hashing import bins_for
+from shoal.spark.auditor.linking import PairRows, TruthBins
+from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.tables import People, count_people
+from shoal.spark.auditor.tuples.classes import count_marks
+from shoal.spark.auditor.tuples.sending import Persons
+from shoal.spark.auditor.unchanged import ColumnPart, note_columns
+
+_TRACE: Final = ("row", "verdict", "group")
+NOT_ON_SPARK: Final = (
+    "Whether every value is spelled in one way was not checked: not on Spark.",
+    "Candidates for an attacker with true values were not counted: not on Spark.",
+)
+
+
+def audit_flexible(
+    engine: Engine, policy: Policy, release: Any, truth: Any, trace: Any, max_memory: int | None
+) -> AuditReport:
+    """Check the promise of a policy for flexible k-anonymity; the truth and the trace must be given."""
+    promise, notes = read_flexible_promise(policy), Notes()
+    if truth is None or trace is None:
+        raise InputError("on Spark a release of flexible k is audited with its truth and its trace; give both")
+    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    sink = replace(Format.of(policy.section("sink")), names_once=True)
+    files = _Files(
+        shares_of(release, "release", sink, max_memory),
+        shares_of(truth, "truth", source, max_memory),
+        shares_of(trace, "trace", Format(), max_memory),
+    )
+    with notes.guarded():
+        _Judge(engine, policy, promise, files, notes).judge()
+    return notes.report(promise.method)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    release: list[Share]
+    truth: list[Share]
+    trace: list[Share]
+
+
+class _Judge:
+    def __init__(self, engine: Engine, policy: Policy, promise: FlexiblePromise, files: _Files, notes: Notes) -> None:
+        self._engine, self._policy, self._promise, self._files, self._notes = engine, policy, promise, files, notes
+
+    def judge(self) -> None:
+        """Check everything that can be checked on Spark."""
+        promise, notes, files, facts = self._promise, self._notes, self._files, Facts()
+        for part in self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)):
+            facts.merge(part)
+        self._require(facts)
+        names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
+        shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
+        if not check_columns(promise.columns, shown, notes):
+            return
+        check_layout(facts.odd_rows, notes)
+        records, released = facts.count("truth"), facts.count("release")
+        notes.metrics["released_rows"] = released
+        trace = TraceFacts()
+        for part in self._engine.run(files.trace, ReadTrace(records)):
+            trace.merge(part)
+        missing = [name for name in _TRACE if name not in trace.columns]
+        if missing:
+            notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+            return
+        apart = abs(sum(trace.shown.values()) - released)
+        notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
+        if apart:
+            notes.skip("Rows, groups and records were not checked: trace and release differ in length.")
+            return
+        bins = bins_for(max(records, released), self._engine.tasks)
+        truth_bins = TruthBins(records, bins)
+        timing = self._timing(facts, trace, truth_bins)
+        found = self._calibrated(facts, trace, truth_bins, timing)
+        notes.metrics.update(found.metrics)
+        claims = read_claims(trace.all_claims)
+        check_claims(claims, found.promise, found.calibration, notes)
+        if not claims and not {"k", "k_s"} <= trace.columns:
+            notes.skip("The k and K_s of the run were not compared: the trace does not record them.")
+        plan = Plan(
+            self._policy, found.promise, facts, trace, truth_bins, max(-(-released // bins), 1), bins,
+            has_identifiers=promise.person != "row" or facts.has_row_column,
+            is_strange=facts.is_strange or any(name not in promise.columns for name in names),
+            calibration=found.calibration, usable_before=timing.before, seen=timing.seen(promise.window),
+        )  # fmt: skip
+        self._report(plan, self._engine.run(*self._steps(plan)))
+
+    def _require(self, facts: Facts) -> None:
+        promise, there = self._promise, facts.columns.get("truth", [])
+        wanted = (promise.person, *promise.columns)
+        missing = [name for name in wanted if name not in there and not (name == "row" == promise.person)]
+        if missing and facts.count("truth"):
+            raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
+
+    def _timing(self, facts: Facts, trace: TraceFacts, bins: TruthBins) -> Timing:
+        """Count the usable records before each bin and before the first release."""
+        items = [*self._files.truth, *(self._files.trace if "delay" in trace.columns else [])]
+        send = SendUsable(self._policy, self._promise, facts, trace, bins)
+        found: list[Arrivals] = self._engine.run(items, send, Step(bins.count, CountArrivals(bins)))
+        return Timing.of(found, bins.count, trace)
+
+    def _calibrated(self, facts: Facts, trace: TraceFacts, bins: TruthBins, timing: Timing) -> Calibrated:
+        """Find sparse columns, K_s and measured density in the first records."""
+        promise, notes, came = self._promise, self._notes, timing.came
+        if promise.needs_calibration or promise.measured:
+            what = "K_s was" if not promise.measured else "K_s and the people per cell were"
+            silent = int("delay" not in trace.columns)
+            notes.unchecked(f"{what} computed from too many records: the trace has no column delay.", count=silent)
+        count = promise.window if came is None else min(promise.window, max(came, 0))
+        work = Calibrate(promise, facts, tuple(trace.all_claims), came)
+        shares = first_shares(self._files.truth, facts, timing, bins.size, count) if count else []
+        send = SendFirst(self._policy, promise, facts, count)
+        found: list[Calibrated] = self._engine.run(shares, send, Step(1, work)) if shares else []
+        return found[0] if found else work.calibrated(NO_ROWS)
+
+    def _steps(self, plan: Plan) -> tuple[Any, ...]:
+        files, bins = self._files, plan.bins
+        return (
+            [*files.release, *files.trace], SendReleased(plan),
+            Step(bins, PairRows(plan.records)),
+            Step(bins, CheckRecords(plan), [*files.truth, *files.trace], SendRecords(plan)),
+            Step(4 * bins, JudgeGroups(plan)),
+            Step(bins, _count_once),
+        )  # fmt: skip
+
+    def _report(self, plan: Plan, found: Sequence[Any]) -> None:
+        promise, notes, of = plan.promise, self._notes, _by_type(found)
+        checked, groups, persons = of.get(Checked, []), of.get(OfGroups, []), of.get(Persons, [])
+        mentioned = frozenset[int]().union(*(part.mentioned for part in persons))
+        if plan.has_identifiers:
+            notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
+        largest = max((part.largest for part in groups), default=0.0)
+        parts = [finding for part in (*checked, *of.get(OfOthers, [])) for finding in part.findings]
+        parts += [_with_share(finding, largest) for part in groups for finding in part.findings]
+        add_all(notes, [*parts, *of.get(Finding, [])], NOT_ON_SPARK)
+        people = of.get(People, [])
+        _measure_records(plan, checked, notes)
+        _measure_groups(groups, people, largest, notes)
+        everyone = sum(part.all for part in people)
+        columns = of.get(ColumnPart, [])
+        note_columns(columns, self._policy, promise, ("k", promise.k), everyone, notes, promise.sensitive)
+
+
+def _by_type(found: Sequence[Any]) -> dict[type, list[Any]]:
+    of: dict[type, list[Any]] = {}
+    for part in found:
+        of.setdefault(type(part), []).append(part)
+    return of
+
+
+def _count_once(number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+    """Count people and marked rows of a bin."""
+    yield from count_people(number, kinds)
+    yield from count_marks(kinds)
+
+
+def _with_share(finding: Finding, largest: float) -> Finding:
+    is_share = finding.code == "one-person-share"
+    return replace(finding, sentence=share_sentence(largest, can_cap=False)) if is_share else finding
+
+
+def _measure_records(plan: Plan, checked: Sequence[Checked], notes: Notes) -> None:
+    metrics, names = notes.metrics, ("in", "released", "dead", "pending")
+    verdicts, delays, needed = Counter[str](), Counter[int](), Counter[int]()
+    for part in checked:
+        verdicts.update(part.verdicts)
+        delays.update(part.delays)
+        needed.update(part.records_by_k)
+    metrics["verdicts"] = {name: verdicts[name] for name in names}
+    if plan.promise.measured:
+        metrics["records_by_k"] = {str(k): needed[k] for k in sorted(needed)}
+    if delays:
+        metrics["delay"] = {"median": _median(delays), "longest": max(delays)}
+    rows = sum(next(iter(part.loss.values()))[2] for part in checked)
+    if not rows:
+        return
+    weights = {rule.name: rule.weight for rule in plan.promise.quasi}
+    sums = {name: sum(part.loss[name][0] for part in checked) for name in weights}
+    shown = {name: sum(part.loss[name][1] for part in checked) for name in weights}
+    lossy = {name: sum(part.lossy[name] for part in checked) for name in weights}
+    total = sum(weights[name] * sums[name] for name in weights)
+    metrics["loss"] = {"all": total / rows / sum(weights.values())}
+    metrics["loss_by_column"] = {name: lossy[name] / shown[name] if shown[name] else None for name in weights}
+
+
+def _measure_groups(groups: Sequence[OfGroups], people: Sequence[People], largest: float, notes: Notes) -> None:
+    metrics, rows = notes.metrics, sum(part.rows for part in groups)
+    normal, every = Counter[int](), Counter[int]()
+    for part in groups:
+        normal.update(part.normal)
+        every.update(part.every)
+    below = [sum(part.below[at] for part in groups) for at in range(2)]
+    metrics["counted_in_classes"] = "people"
+    metrics["smallest_k"] = min(normal, default=None)
+    metrics["rows_below_k_share"] = below[0] / rows if rows else None
+    metrics["normal_groups"], metrics["groups"] = _sizes(normal, below[0], rows), _sizes(every, below[1], rows)
+    released, exposed = (sum(getattr(part, name) for part in people) for name in ("all", "exposed"))
+    metrics["released_people"] = released
+    metrics["people_below_k_share"] = exposed / released if released else None
+    metrics["largest_share_of_one_person"] = largest if every else None
+    classes, owned = (sum(part.owned[at] for part in groups) for at in range(2))
+    metrics["classes_mostly_of_one_person"] = {"classes": classes, "rows": owned}
+
+
+def _sizes(groups: Counter[int], below: int, rows: int) -> dict[str, Any]:
+    return {
+        "count": groups.total(), "smallest": min(groups, default=None),
+        "median": _median(groups) if groups else None, "rows_below_share": below / rows if rows else None,
+    }  # fmt: skip
+
+
+def _median(counts: Counter[int]) -> float:
+    values = np.array(sorted(counts))
+    ends = np.cumsum([counts[value] for value in values.tolist()])
+    low, high = (int(values[np.searchsorted(ends, place, side="right")]) for place in _middles(int(ends[-1])))
+    return (low + high) / 2
+
+
+def _middles(count: int) -> tuple[int, int]:
+    return (count - 1) // 2, count // 2
