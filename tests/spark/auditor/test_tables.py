@@ -68,8 +68,8 @@ def test_what_is_not_counted_is_listed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_audited_in_parts() -> None:
-    z = {"stream": {"person": "who", "time": "ts"}, "anonymize": {"method": "flexible-k"}}
+    other = {"stream": {"person": "who"}, "anonymize": {"method": "another"}}
     with pytest.raises(PolicyError, match="not audited on Spark"):
-        audit_on(LocalEngine(), "x", policy=z)
+        audit_on(LocalEngine(), "x", policy=other)
     with pytest.raises(InputError, match="give paths that every machine has"):
         audit_on(LocalEngine(), pa.table({"age": [1]}), policy={"table": {"quasi": "age"}})
