@@ -137,14 +137,17 @@ class LeastLossTwin(TupleTwin):
             return self.chosen_members(first, held)
         if count == len(held) and count < 2 * self.k and self.is_publishable(held):
             return held
-        members, together = self.chosen_members(first, held), self.most_publishable(held)
-        after = 0
+        members, after = self.chosen_members(first, held), 0
         if members is not None:
             rest = [one for one in held if one not in members]
-            after = len(members) + len(self.most_publishable(rest))
-        if len(together) > after:
-            return self.most_publishable(held, by_reuse=True) or together
-        return members
+            after = len(members) + self.saved(rest, self.most_publishable(rest))
+        together = self.most_publishable(held, by_reuse=True) or self.most_publishable(held)
+        return together if together and self.saved(held, together) > after else members
+
+    def saved(self, held: Sequence[Held], kept: Sequence[Held]) -> int:
+        """How many are published if some are kept as one class: those, and with a cap, others that can be reused."""
+        left = [one for one in held if one not in kept] if self.max_share is not None else []
+        return len(kept) + sum(self.best_reusable(one) is not None for one in left)
 
     def most_publishable(self, held: Sequence[Held], *, by_reuse: bool = False) -> list[Held]:
         """The most of these tuples that could be one class: of each person as many as the cap allows, the earliest.

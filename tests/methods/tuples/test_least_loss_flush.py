@@ -56,12 +56,8 @@ def fewest_suppressed(twin: LeastLossTwin) -> int:
     return least
 
 
-@pytest.mark.parametrize(
-    ("diversity", "missed"), [({}, 0), ({"l": 2}, 0), ({"max_share": 0.5}, 0), ({"max_share": 0.5, "l": 2}, 1)]
-)
-def test_a_flush_suppresses_as_few_as_can_be(diversity, missed, monkeypatch):
-    """With a cap on shares and `l` one is missed: a cluster takes a row that could have joined a published one."""
-    found = 0
+@pytest.mark.parametrize("diversity", [{}, {"l": 2}, {"max_share": 0.5}, {"max_share": 0.5, "l": 2}])
+def test_a_flush_suppresses_as_few_as_can_be(diversity, monkeypatch):
     for seed in range(60):
         draw = random.Random(seed)
         k, deadline = draw.choice([2, 3]), draw.choice([4, 6, 8])
@@ -79,6 +75,4 @@ def test_a_flush_suppresses_as_few_as_can_be(diversity, missed, monkeypatch):
         monkeypatch.setattr(LeastLossTwin, "flush", flush)
         assert len(got) == len(decisions)
         suppressed = sum(verdict == "suppressed" and delay < deadline for _, verdict, _, delay, *_ in got)
-        assert suppressed >= expected[0]
-        found += suppressed - expected[0]
-    assert found <= missed
+        assert suppressed == expected[0], seed

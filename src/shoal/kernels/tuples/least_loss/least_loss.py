@@ -124,7 +124,7 @@ def add_further_tuples(s, members):
 def settle_end(s, members):
     """At the end, leave no one behind: return the members if the rest can be published, else all if they can.
 
-    If a cap on shares forbids both, return the members or the most that can be published together, whichever leaves
+    If a cap on shares forbids both, return the members or the most that can be published together, whichever suppresses
     fewer. `members` is the size of the chosen cluster, 0 if there is none.
     """
     mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
@@ -132,14 +132,14 @@ def settle_end(s, members):
         s.pending_i[ELIGIBLE, s.pending_i[MEMBER, m]] = IS_MEMBER
     if members > 0 and is_publishable(s, list_marked(s, 1)):
         return generalize_again(s, list_marked(s, IS_MEMBER))
-    after = members + most_publishable(s, list_marked(s, 1), EARLIEST_STAY) if members > 0 else 0
+    after = members + most_saved(s, list_marked(s, 1), EARLIEST_STAY)[1] if members > 0 else 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ALLOWED, i] = s.pending_i[ELIGIBLE, i]
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALIVE, i]
-    together = most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
-    if together > after:
-        better = most_publishable(s, list_marked(s, 1), REUSABLE_GO) if is_capped(s) else 0
-        together = better if better > 0 else most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
+    together, saved = most_saved(s, list_marked(s, 1), REUSABLE_GO)
+    if together == 0 and is_capped(s):
+        together, saved = most_saved(s, list_marked(s, 1), EARLIEST_STAY)
+    if together > 0 and saved > after:
         return generalize_again(s, together)
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ELIGIBLE, i] = s.pending_i[ALLOWED, i]
@@ -185,6 +185,19 @@ def most_publishable(s, listed, by_reuse):
             count_values(s, members)
             exchange_for_diversity(s, members, listed)
     return members if is_publishable(s, members) else 0
+
+
+@piece
+def most_saved(s, listed, by_reuse):
+    """Keep the most of the listed members that could be one class; return their number, and how many are published.
+
+    Where shares are capped, the dropped ones that a published cluster accepts count as published too.
+    """
+    members = most_publishable(s, listed, by_reuse)
+    saved = members
+    for m in range(members, listed if is_capped(s) else members):
+        saved += best_cover(s, s.pending_i[MEMBER, m])[0] >= 0
+    return members, saved
 
 
 @piece
