@@ -21,8 +21,8 @@ from tests.reference.tuples import (
     with_values,
 )
 
-LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, RARE = 3.0, 0.3, 0.05, 4, 0.7, 1e-9, 0.5
-MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 4
+LACK, INSIDE, LEARN, TRIES, MOST_DROPPED, LITTLE, RARE = 3.0, 0.3, 0.05, 8, 0.7, 1e-9, 0.5
+MOST_MET, MET_WHERE_EXCHANGED, FEWEST_MET, TRIED = 256, 128, 32, 3
 MOST_TRIED, MOST_EXCHANGED = 3, 16
 
 
@@ -42,8 +42,9 @@ class LeastLossTwin(TupleTwin):
         numbers = sum(attribute.weight for attribute in self.attributes if isinstance(attribute, Num))
         may_exchange = self.k >= 20 and labels > 0 and not self.candidates_limit
         exchanges = self.always_exchanges = labels >= numbers and may_exchange
-        self.exchanges, self.exchanged_from = 8 if may_exchange else 0, 0.0 if exchanges else 0.4
-        price, self.age, self.floor = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
+        self.exchanges, self.exchanged_from = 12 if may_exchange else 0, 0.0 if exchanges else 0.4
+        price, self.age, self.floor = (0.8, 0.25, 1.0) if exchanges else (1.5, 0.2, 0.5)
+        self.staleness = 0.25 if exchanges else 0.0
         self.price_factor = price / math.sqrt(self.k)
         self.ranks = [self.ranks_of(attribute) for attribute in self.attributes]
         self.weights = 0.0
@@ -74,7 +75,7 @@ class LeastLossTwin(TupleTwin):
 
     @property
     def near(self) -> int:
-        return min(4 if self.always_exchanges else 8, self.k)
+        return min(8, self.k)
 
     def insert(self, one: Held) -> None:
         others = [other for other in self.held.values() if other is not one]
@@ -94,7 +95,8 @@ class LeastLossTwin(TupleTwin):
         for found in self.met[one.number]:
             apart += found
         waited = (now - one.arrived) / self.deadline
-        price = self.price_factor * self.weights * (apart / self.near + self.age * self.typical * waited)
+        apart = apart / self.near * (1.0 + self.staleness * waited)
+        price = self.price_factor * self.weights * (apart + self.age * self.typical * waited)
         return price * math.sqrt(self.weight_carried(one) / self.weights)
 
     def weight_carried(self, one: Held) -> float:

@@ -18,11 +18,12 @@ from shoal.methods.tuples.settings import TupleParameters, TupleSettings
 from shoal.schema import Categorical, Numeric, Schema
 
 _MOST_NEAR: Final = 8
-_NEAR_WHERE_EXCHANGED: Final = 4
-_EXCHANGES: Final = 8
+_EXCHANGES: Final = 12
 _SMALLEST_EXCHANGED: Final = 20
 _EXCHANGED_FROM: Final = 0.4
 """Where numbers weigh more than labels, clusters exchange members if recent ones lost at least this much."""
+_STALENESS: Final = 0.25
+"""By how much more a tuple's nearest distances count at its deadline than at arrival, where members are exchanged."""
 
 
 class LeastLossSettings(LaneSettings):
@@ -107,11 +108,12 @@ class LeastLoss(StreamMethod):
         candidates, exchanges = settings.candidates, _has_more_labels(settings) and _may_exchange(settings)
         # Fewer than k - 1 would find no cluster, and diversity may need more.
         plan[t.CANDIDATES] = max(candidates, 2 * settings.k) if candidates else 0
-        plan[t.NEAR] = min(_NEAR_WHERE_EXCHANGED if exchanges else _MOST_NEAR, settings.k)
+        plan[t.NEAR] = min(_MOST_NEAR, settings.k)
         plan[t.EXCHANGES] = _EXCHANGES if _may_exchange(settings) else 0
         ratios[t.EXCHANGED_FROM] = 0.0 if exchanges else _EXCHANGED_FROM
-        price, ratios[t.AGE], ratios[t.FLOOR] = (1.0, 0.3, 1.0) if exchanges else (1.5, 0.2, 0.5)
+        price, ratios[t.AGE], ratios[t.FLOOR] = (0.8, 0.25, 1.0) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
+        ratios[t.STALENESS] = _STALENESS if exchanges else 0.0
         return engine_in_lanes(self.method, settings, secret, plan, ratios, run=run_least_loss)
 
 

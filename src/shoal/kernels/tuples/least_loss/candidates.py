@@ -1,8 +1,9 @@
 """The candidates of a cluster: the neighbours a tuple has met, its price, and its values next to the others'.
 
 The price says how hard a tuple is to place: how far away its nearest neighbours are (the mean of the least distances it
-has met) and how long it has waited. Without prices the easy tuples are always taken first, and the unusual ones have to
-be published together at their deadlines.
+has met) and how long it has waited. Distances count a little more as time passes, because some of those neighbours have
+been published. Without prices the easy tuples are always taken first, and the unusual ones have to be published
+together at their deadlines.
 
 With a limit on candidates only the nearest are considered, and a new tuple meets fewer of the latest.
 """
@@ -37,6 +38,7 @@ from shoal.kernels.tuples.layout import (
     PERSON,
     PRICE,
     SMALL_TREE,
+    STALENESS,
     TAIL,
     TYPICAL,
     VALUES,
@@ -205,7 +207,8 @@ def price_candidates(s, count):
             costs[c] += s.pending_f[row, np.uint64(s.pending_i[CHAIN, c])]
     for c in range(np.uint64(count)):
         waited = (s.tally[NOW] - s.pending_i[ARRIVED, np.uint64(s.pending_i[CHAIN, c])]) / s.plan[DEADLINE]
-        costs[c] = s.ratios[PRICE] * weights * (costs[c] / near + s.ratios[AGE] * s.sums[TYPICAL] * waited)
+        apart = costs[c] / near * (1.0 + s.ratios[STALENESS] * waited)
+        costs[c] = s.ratios[PRICE] * weights * (apart + s.ratios[AGE] * s.sums[TYPICAL] * waited)
     for a in range(attributes):
         values, weight = s.pending_f[packed(s) + a], s.attr_f[WEIGHT, a]
         for c in range(np.uint64(count)):

@@ -35,8 +35,8 @@ from shoal.kernels.tuples.least_loss.growth import carriers_needed, grow
 from shoal.kernels.tuples.least_loss.top_k import bound_least, list_up_to
 from shoal.kernels.tuples.queue import gather_front
 
-TRIES = 4
-TRIED = 4
+TRIES = 8
+TRIED = 3
 MOST_DROPPED = 0.7
 _LITTLE = 1e-9
 
