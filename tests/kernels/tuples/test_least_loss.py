@@ -95,3 +95,15 @@ def test_the_most_that_a_cap_allows(people, share, kept):
     s.plan[t.K] = 4
     s.pending_i[t.MEMBER, : len(people)] = range(len(people))
     assert least_loss.most_publishable(s, len(people), least_loss.EARLIEST_STAY) == 0
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.5, (2, 3)), (0.0, (4, 4))])
+def test_rows_that_can_be_reused_count_as_published_where_shares_are_capped(share, expected, monkeypatch):
+    s = ending([(0.1,)] * 4, [1, 1, 1, 2], K=2)
+    s.ratios[t.MAX_SHARE] = share
+    s.pending_i[t.MEMBER, :4] = range(4)
+    monkeypatch.setattr(least_loss, "best_cover", lambda s, i: (0 if i == 2 else -1, 0.0))  # only the third is accepted
+    assert least_loss.most_saved(s, 4, least_loss.EARLIEST_STAY) == expected
+    s.plan[t.K] = 3
+    s.pending_i[t.MEMBER, :4] = range(4)
+    assert least_loss.most_saved(s, 4, least_loss.EARLIEST_STAY) == (0, 1 if share else 0)
