@@ -57,8 +57,3 @@ def test_an_error_reaches_the_caller_and_nothing_that_needs_the_task_is_done():
     with pytest.raises(ZeroDivisionError):
         run_all(tasks)
     assert not done
-
-
-@pytest.mark.usefixtures("_threads")
-def test_nothing_to_do_is_done_at_once():
-    run_all([])
