@@ -58,6 +58,7 @@ LONG = (
     "sanitize_speed",
     "sets_promise",
     "sets_trees",
+    "sets_local",
     "sets_growth",
     "sets_city",
     "sets_study",
@@ -74,7 +75,7 @@ BY_HAND = ("soak",)
 """What neither of them runs, because its duration is an option."""
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "minimality", "sets_speed", "sets_trees",
-    "flexible_compare", "limits",
+    "sets_local", "flexible_compare", "limits",
     "tuples_loss", "spark_loss", "tuples_missing", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual",
     "z_targets",
     "z_tuning", "z_ways",

@@ -188,6 +188,15 @@ def set_digests(name: str) -> Digests:
     return {**_result(result), **made}
 
 
+def local_digests() -> Digests:
+    """What local recoding makes of sets."""
+    found: Digests = {}
+    for k, m in (([6, 4, 2], 3), (3, 2), (2, 1)):
+        made = _result(shoal.KmApriori(k, m, generalize=_tree(), recoding="local").anonymize(people_with_items(200)))
+        found |= {f"{part} for m = {m}": value for part, value in made.items()}
+    return found
+
+
 def unique_digests() -> Digests:
     """How many sets of items single a person out."""
     records = people_with_items()
@@ -369,6 +378,7 @@ SLOW = {"sets that are unique", "run demo", "run example-tuples", "run example-m
 ENTRIES: dict[str, Callable[[], Digests]] = {
     **{f"stream {case.name}": partial(stream_digests, case) for case in CASES},
     **{f"sets {name}": partial(set_digests, name) for name in SET_METHODS},
+    "sets local": local_digests,
     "sets that are unique": unique_digests,
     **{f"run {name}": partial(run_digests, name) for name in RUNS},
 }

@@ -34,7 +34,7 @@ def table(**more: Any) -> dict[str, Any]:
 def test_settings_reach_the_method() -> None:
     said = {
         "k": [20, 10], "sigma": [1, 0.95], "adversary": "both", "bound": "hoeffding2", "trials": 3, "seed": 11,
-        "counted": 1, "sampler": "chain", "joint": True, "error": "ncp",
+        "counted": 1, "sampler": "chain", "joint": True, "error": "ncp", "recoding": "global",
     }  # fmt: skip
     parameters = parse_policy(table(**said, generalize={"hierarchy": {"kind": "nested", "tree": TREE}})).parameters()
     assert parameters == {**said, "m": 2, "generalize": Hierarchy.from_nested(TREE)}
@@ -60,7 +60,7 @@ def test_defaults_are_those_of_the_method(method: Any) -> None:
 
 def test_apriori_takes_what_it_needs() -> None:
     policy = parse_policy(table(method="k^m-apriori", generalize={"hierarchy": {"kind": "suffix"}}))
-    assert set(policy.parameters()) == {"k", "m", "error", "generalize"}
+    assert set(policy.parameters()) == {"k", "m", "error", "recoding", "generalize"}
     KmApriori(**policy.parameters())
 
 

@@ -13,6 +13,7 @@ from shoal.hierarchies import Hierarchy
 from shoal.inspection import Proposal
 from shoal.methods.policy_content import nested_tree
 from shoal.methods.registry import METHODS
+from shoal.methods.sets.local_result import LocalKmResult
 from shoal.pipeline.sets.rare_items import drop_statement
 from shoal.pipeline.sets.run import free_root
 from shoal.policy import Policy
@@ -44,6 +45,10 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     result = METHODS[rules.METHOD].load()(**parameters).anonymize(sets)
     rows = result.published(rules.column)
     merged = [item for item in items if item not in result.blocks]
+    items_merged, entries_merged = len(merged), sum(counted[item] for item in merged)
+    if isinstance(result, LocalKmResult):  # an item may be itself in one record and generalized in another
+        items_merged = result.items_generalized
+        entries_merged = round(result.entries_generalized * sum(map(len, sets)))
     dropped = counted.keys() - set(items)
     counts = {"rows": table.num_rows, "sets": len(truth), "released": rows.num_rows,
               "suppressed": len(truth) - len(sets),
@@ -55,8 +60,8 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
         proposal=proposal,
         warnings=tuple(policy.warnings),
         metrics={
-            "items": len(counted), "items_generalized": len(merged) / len(counted),
-            "occurrences_generalized": sum(counted[item] for item in merged) / counted.total(),
+            "items": len(counted), "items_generalized": items_merged / len(counted),
+            "occurrences_generalized": entries_merged / counted.total(),
             "items_dropped": len(dropped) / len(counted),
             "occurrences_dropped": sum(counted[item] for item in dropped) / counted.total(),
             "blocks": len(result.blocks), "error": result.error,

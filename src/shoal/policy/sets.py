@@ -163,6 +163,16 @@ def _drop_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
             yield ("drop_rare",), f"is not for {way}, whose blocks need all items to be connected; leave it out"
 
 
+def _recoding_problems(table: Table) -> Iterator[tuple[KeyPath, str]]:
+    """Labels of different precision need a tree, and the loss of a tree."""
+    given = table.get("generalize")
+    if table.get("recoding") != "local" or not isinstance(given, Mapping):
+        return
+    for way in ("places", "graph"):
+        if way in given:
+            yield ("recoding",), f'"local" is not for {way}, which have no levels; use hierarchy, or leave it out'
+
+
 class SetSection(MethodSection, KmAprioriSettings):
     """What a policy file adds to the settings of a k^m method: the items, and how they are generalized."""
 
@@ -232,12 +242,14 @@ class SetSection(MethodSection, KmAprioriSettings):
     def cross_check(cls, given: Table) -> Iterator[Problem]:
         yield from generalize_problems(given)
         yield from _drop_problems(given)
+        yield from _recoding_problems(given)
         yield from super().cross_check(given) if "m" in given else ()
 
     def plain_fields(self) -> dict[str, Any]:
         # A key left out does not count, so that fingerprints made before it existed stay valid.
+        left_out = {"drop_rare": None, "recoding": "global"}
         fields = super().plain_fields()
-        return {name: value for name, value in fields.items() if (name, value) != ("drop_rare", None)}
+        return {name: value for name, value in fields.items() if name not in left_out or value != left_out[name]}
 
     def hierarchy_keys(self) -> dict[str, KeyPath]:
         return {self.item: ("generalize", "hierarchy")} if self.generalize.hierarchy is not None else {}

@@ -45,6 +45,11 @@ def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, sett
         raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
     settings.progress("reading")
     promise = read_set_promise(policy)
+    if promise.is_local:
+        raise PolicyError(
+            "recoding: attacks on sets know one label of every item, and local recoding has several; shoal audit "
+            "counts how many records match what is known"
+        )
     shown = _read_release(release, policy, promise)
     known = read_truth(truth, policy, promise).sets
     label_of = _partition(promise, release, shown, known, trace)

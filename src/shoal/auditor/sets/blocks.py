@@ -103,7 +103,7 @@ def check_blocks(
         notes.violation("item-without-label", "Items are in no block of the blocks file.", count=lost)
         notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=added)
     if generalization.hierarchy is not None:
-        _check_cut(blocks, generalization, block_of if known is None else known, notes)
+        check_below(blocks, generalization, block_of if known is None else known, notes)
     elif generalization.way == "graph":
         _check_contiguity(block_of, generalization, notes)
     elif generalization.way == "places":
@@ -112,7 +112,7 @@ def check_blocks(
         notes.skip("Whether blocks are nodes of the balanced tree was not checked.")
 
 
-def _check_cut(blocks: Blocks, generalization: Generalization, items: Collection[str], notes: Notes) -> None:
+def check_below(blocks: Blocks, generalization: Generalization, items: Collection[str], notes: Notes) -> None:
     """Check that every block contains exactly the items under its label."""
     assert generalization.hierarchy is not None
     below: dict[str, set[str]] = {label: set() for label in blocks}

@@ -184,6 +184,8 @@ def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
         for name, value in {**expected, "method": promise.method, "drop_rare": promise.drop_rare}.items()
         if found.others.get(name, value) != value
     ]
+    if (found.others.get("recoding", "global") == "local") != promise.is_local:
+        wrong.append("recoding")
     if not isinstance(found_settings, Mapping):
         return [*wrong, "settings"]
     return wrong + [f"settings: {name}" for name, value in settings.items() if found_settings.get(name, value) != value]

@@ -25,6 +25,14 @@ from shoal.auditor.sets.certificate import (
     sorted_records,
     used_labels,
 )
+from shoal.auditor.sets.levels import (
+    NEEDS_TRACE,
+    Above,
+    check_local_blocks,
+    check_rows_of_labels,
+    measure_local_loss,
+    read_published,
+)
 from shoal.auditor.sets.partition import (
     Partition,
     check_antichain,
@@ -131,7 +139,9 @@ class _Judge:
         notes.metrics["released_empty_records"] = int((release.sizes == 0).sum())
         notes.metrics["released_average_size"] = _mean(release.sizes)
         notes.metrics["released_labels"] = len(release.labels)
-        if self.promise.generalization.hierarchy is not None:
+        if self.promise.is_local:
+            check_rows_of_labels(release, self._above(), notes)
+        elif self.promise.generalization.hierarchy is not None:
             own = own_labels(self.blocks, self.promise.generalization)
             check_antichain(release, self.promise.generalization.hierarchy, own, notes)
         found_of = {size: measure_own(self.counted, size, self.promise.k[size - 1], self.rng) for size in self._sizes()}
@@ -157,7 +167,8 @@ class _Judge:
         if self.blocks is not None:
             seen = None if truth is None else {truth.labels[item] for item in np.unique(truth.items).tolist()}
             has_all = self.promise.drop_rare is None
-            check_blocks(self.blocks, self.release, generalization, seen, self.notes, has_all=has_all)
+            check = check_local_blocks if self.promise.is_local else check_blocks
+            check(self.blocks, self.release, generalization, seen, self.notes, has_all=has_all)
         elif generalization.way is not None and generalization.hierarchy is None:
             self.notes.skip("Whether blocks are connected was not checked: no blocks file.")
 
@@ -199,6 +210,9 @@ class _Judge:
             notes.metrics["dropped_records"] = int((positions < 0).sum())
             if (positions < 0).any():
                 truth, positions = truth.only(positions >= 0), positions[positions >= 0]
+        if self.promise.is_local:
+            self._judge_local(truth, positions, before, is_file=isinstance(release, str | Path))
+            return
         partition = self._partition(truth, positions)
         if partition is None:
             notes.skip(NO_PARTITION)
@@ -208,6 +222,22 @@ class _Judge:
         measure_loss(
             truth.labels, np.bincount(truth.items, minlength=len(truth.labels)), partition, self.promise, notes
         )
+
+    def _above(self) -> Above:
+        return Above(self.release, self.promise.generalization, self.blocks)
+
+    def _judge_local(self, truth: Sets, positions: Ints | None, before: CountedSets, *, is_file: bool) -> None:
+        """Judge records whose labels differ in precision: an itemset counts once for every way it is published."""
+        if positions is None:
+            self.notes.skip(NEEDS_TRACE)
+            return
+        if self.blocks is None and self.promise.generalization.hierarchy is None:
+            self.notes.skip(NO_PARTITION)
+            return
+        published = read_published(truth, positions, self.release, self._above(), self.notes)
+        self._judge_image(published.sets, published.partition, positions, is_file=is_file)
+        self._judge_originals(published.sets, published.partition, before)
+        measure_local_loss(published, self.blocks, self.promise.generalization, self.notes)
 
     def _partition(self, truth: Sets, positions: Ints | None) -> Partition | None:
         generalization = self.promise.generalization

@@ -145,6 +145,8 @@ class SetPromise:
     generalization: Generalization
     drop_rare: int | None = None
     """Items that fewer people have are not released; None: all are."""
+    is_local: bool = False
+    """Whether labels may differ in precision from record to record."""
 
     @property
     def m(self) -> int:
@@ -177,8 +179,16 @@ def read_set_promise(policy: Policy) -> SetPromise:
         adversaries=_ADVERSARIES[adversary],
         joint=rules.get("joint") is True,
         generalization=read_generalization(rules.get("generalize"), policy),
+        is_local=_is_local(rules),
         drop_rare=None if rules.get("drop_rare") is None else _people(rules["drop_rare"], "drop_rare"),
     )
+
+
+def _is_local(rules: Mapping[str, Any]) -> bool:
+    recoding = rules.get("recoding", "global")
+    if recoding not in ("global", "local"):
+        raise PolicyError('[anonymize] recoding: is "global" or "local"')
+    return bool(recoding == "local")
 
 
 def _name(rules: Mapping[str, Any], key: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from shoal.errors import RunError
 from shoal.methods.sets.search import Search
-from shoal.methods.sets.settings import Adversary, KmSettings, Sampler
+from shoal.methods.sets.settings import Adversary, KmSettings, Recoding, Sampler
 from shoal.models.sample_size import Bound
 
 
@@ -70,6 +70,8 @@ class Certificate:
     records: int
     fingerprint: str
     """Digest of the data it was made for."""
+    recoding: Recoding = "global"
+    """Whether an item is published alike in all records, or in each record as precisely as possible."""
 
     def __iter__(self) -> Iterator[SizeCertificate]:
         return iter(self.sizes)
@@ -81,12 +83,18 @@ class Certificate:
         lines = [one.statement for one in self.sizes]
         sampled = any(one.how == "sampled" for one in self.sizes)
         lines.append(f"The confidence holds {together}." if sampled else "No size was sampled.")
+        if self.recoding == "local":
+            lines.append(
+                "Each record has labels of its own precision: the records that match are those with the very labels "
+                "under which the known items are published in the person's record."
+            )
         lines.append("The guarantee covers this release only, not comparisons with other releases of the same people.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and texts to publish, without the fingerprint, which would confirm a guess of the data."""
-        return {name: value for name, value in asdict(self).items() if name != "fingerprint"}
+        omitted = {"fingerprint"} if self.recoding == "local" else {"fingerprint", "recoding"}
+        return {name: value for name, value in asdict(self).items() if name not in omitted}
 
 
 class Certifier:

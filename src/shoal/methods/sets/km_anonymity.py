@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 from shoal.errors import PolicyError
@@ -12,12 +13,15 @@ from shoal.hierarchies.neighbourhood import Neighbourhood
 from shoal.methods.base import BatchMethod
 from shoal.methods.policy_content import policy_of_sets
 from shoal.methods.sets.certificate import Certificate, Certifier
+from shoal.methods.sets.data import SetData
 from shoal.methods.sets.graph_partition import GraphPartition
+from shoal.methods.sets.local_recoding import LocalRecoding
+from shoal.methods.sets.local_result import LocalKmResult
 from shoal.methods.sets.partition import ErrorChoice, Partition
 from shoal.methods.sets.records import read_records
 from shoal.methods.sets.result import KmResult, number_records
 from shoal.methods.sets.search import Progress, Search
-from shoal.methods.sets.settings import Adversary, KmAprioriSettings, KmSettings, Sampler
+from shoal.methods.sets.settings import Adversary, KmAprioriSettings, KmSettings, Recoding, Sampler
 from shoal.methods.sets.tree_partition import TreePartition
 from shoal.models.sample_size import Bound
 
@@ -60,6 +64,9 @@ class KmAnonymity(BatchMethod):
         samples.
     joint
         Whether the confidences hold for all sizes at once.
+    recoding
+        ``"global"``: an item is published alike in all records; ``"local"``: in each record as precisely as possible.
+        Local recoding needs a hierarchy that lists its items, and every size counted.
 
     Examples
     --------
@@ -89,11 +96,14 @@ class KmAnonymity(BatchMethod):
         counted: str | int = "auto",
         sampler: Sampler = "exact",
         joint: bool = False,
+        recoding: Recoding = "global",
     ) -> None:
         self.settings: KmSettings = KmSettings.checked({
             "k": k, "m": m, "sigma": sigma, "adversary": adversary, "bound": bound, "trials": trials, "seed": seed,
-            "counted": counted, "sampler": sampler, "joint": joint,
+            "counted": counted, "sampler": sampler, "joint": joint, "recoding": recoding,
         })  # fmt: skip
+        if recoding == "local":
+            check_local(generalize, error)
         self._generalize = generalize
         self._error = error
 
@@ -104,7 +114,8 @@ class KmAnonymity(BatchMethod):
         Which places or nodes of a graph are neighbours is not in it: the auditor then does not check that blocks are
         connected.
         """
-        promise = {name: self.settings.to_dict()[name] for name in ("k", "m", "sigma", "adversary", "joint")}
+        promised = {"k", "m", "sigma", "adversary", "joint", "recoding"}
+        promise = {name: value for name, value in self.settings.to_dict().items() if name in promised}
         hierarchy = self._generalize.to_dict() if isinstance(self._generalize, Hierarchy) else None
         return policy_of_sets(self.method, promise, hierarchy)
 
@@ -123,7 +134,10 @@ class KmAnonymity(BatchMethod):
         partition = self.partition_of(sorted(read.labels))
         data = number_records(read, self.settings, partition.names)
         partition.start(data.weights)
-        return KmResult(self.settings, data, *decide_blocks(Search(data, partition, self.settings, progress)))
+        found, certificate = decide_blocks(Search(data, partition, self.settings, progress))
+        if self.settings.recoding == "local":
+            return _refined(data, found, certificate, self.settings, progress)
+        return KmResult(self.settings, data, found, certificate)
 
     def partition_of(self, items: Sequence[str]) -> Partition:
         """A partition with every item in a block of its own; `items` are those that occur, sorted."""
@@ -142,7 +156,7 @@ class KmApriori(BatchMethod):
         The smallest crowd, or a list with one value for every size from 1 to m.
     m
         The number of items of a person that the adversary knows at most.
-    generalize, error
+    generalize, error, recoding
         As for :class:`shoal.KmAnonymity`.
 
     Examples
@@ -152,6 +166,10 @@ class KmApriori(BatchMethod):
     >>> result = shoal.KmApriori(k=2, m=1, generalize=cities).anonymize([{"LA"}, {"LA"}, {"Boston"}, {"New York"}])
     >>> sorted(result.blocks)
     ['East', 'LA', 'Seattle']
+    >>> trips = [{"LA"}, {"LA"}, {"Boston"}, {"New York"}, {"Boston", "LA"}, {"New York", "LA"}]
+    >>> local = shoal.KmApriori(k=2, m=2, generalize=cities, recoding="local").anonymize(trips)
+    >>> [sorted(record) for record in local.records]
+    [['LA'], ['LA'], ['East'], ['East'], ['East', 'LA'], ['East', 'LA']]
 
     References
     ----------
@@ -161,8 +179,13 @@ class KmApriori(BatchMethod):
     method: ClassVar[str] = "k^m-apriori"
     settings_class: ClassVar[type[KmAprioriSettings]] = KmAprioriSettings
 
-    def __init__(self, k: int | Sequence[int] = 10, m: int = 2, *, generalize: Any, error: ErrorChoice = None) -> None:
-        self._counting = KmAnonymity(k, m, 1.0, generalize=generalize, error=error, counted="all", trials=1)
+    def __init__(
+        self, k: int | Sequence[int] = 10, m: int = 2, *, generalize: Any, error: ErrorChoice = None,
+        recoding: Recoding = "global",
+    ) -> None:  # fmt: skip
+        self._counting = KmAnonymity(
+            k, m, 1.0, generalize=generalize, error=error, counted="all", trials=1, recoding=recoding
+        )
 
     @property
     def settings(self) -> KmSettings:
@@ -208,6 +231,31 @@ def make_partition(
     raise PolicyError(
         "generalize: give a shoal.Hierarchy, shoal.Places, a table from an item to its neighbours, or pairs of items"
     )
+
+
+def check_local(generalize: object, error: ErrorChoice) -> None:
+    """Raise PolicyError if labels cannot differ in precision between records."""
+    if not isinstance(generalize, Hierarchy):
+        raise PolicyError('recoding: "local" needs a shoal.Hierarchy; places and graphs have no levels')
+    if generalize.is_open:
+        raise PolicyError(
+            'recoding: "local" needs a hierarchy that lists its items: in an open one a label may be an item and a '
+            "group of items"
+        )
+    if error not in (None, "ncp"):
+        raise PolicyError('recoding: "local" measures the loss by "ncp"; leave error out')
+
+
+def _refined(
+    data: SetData, partition: Partition, certificate: Certificate, settings: KmSettings, progress: Progress | None
+) -> LocalKmResult:
+    """Refine labels record by record, and count everything again."""
+    assert isinstance(partition, TreePartition)
+    local = LocalRecoding(data, partition, settings)
+    local.refine(progress)
+    if not local.keeps_promise():  # two sets of labels had the same hash
+        local = LocalRecoding(data, partition, settings)
+    return LocalKmResult(settings, data, partition, replace(certificate, recoding="local"), local)
 
 
 def decide_blocks(start: Search) -> tuple[Partition, Certificate]:

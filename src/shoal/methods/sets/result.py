@@ -77,14 +77,28 @@ class KmResult:
     @cached_property
     def records(self) -> list[frozenset[str]]:
         """The generalized records, in input order."""
+        shown = self.shown
+        return [
+            frozenset(shown.labels[code] for code in shown.codes[begin:end].tolist())
+            for begin, end in zip(shown.starts[:-1].tolist(), shown.starts[1:].tolist(), strict=True)
+        ]
+
+    @property
+    def shown(self) -> ReadRecords:
+        """The generalized records in input order, as arrays; labels in alphabetical order."""
         back = np.empty(len(self), np.int64)
         back[self._data.order] = np.arange(len(self))
-        starts, blocks = gathered(*self._data.generalized(self._partition.block_of), back)
-        labels = self._labels()
-        return [
-            frozenset(labels[block] for block in blocks[begin:end].tolist())
-            for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-        ]
+        starts, ranks, labels = self._ranked()
+        return ReadRecords(*gathered(starts, ranks, back), labels)
+
+    def _ranked(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], tuple[str, ...]]:
+        """The generalized records as ranks of labels, in the order of the data; and the labels, sorted."""
+        block_of, labels = self._partition.block_of, self._labels()
+        numbers, positions = np.unique(block_of, return_inverse=True)
+        by_label = sorted(range(len(numbers)), key=lambda position: labels[int(numbers[position])])
+        ranks = np.empty(len(numbers), np.int32)
+        ranks[by_label] = np.arange(len(numbers), dtype=np.int32)
+        return *self._data.generalized(ranks[positions]), tuple(sorted(labels.values()))
 
     def __len__(self) -> int:
         return len(self._data)
@@ -106,17 +120,13 @@ class KmResult:
         The published sets are sorted before they are shuffled: anyone who knows the seed can undo the shuffle, and must
         not learn how many items a person had.
         """
-        seed, block_of, labels = self.certificate.seed, self._partition.block_of, self._labels()
-        numbers, positions = np.unique(block_of, return_inverse=True)
-        by_label = sorted(range(len(numbers)), key=lambda position: labels[int(numbers[position])])
-        ranks = np.empty(len(numbers), np.int32)
-        ranks[by_label] = np.arange(len(numbers), dtype=np.int32)
-        starts, blocks = self._data.generalized(ranks[positions])
+        seed = self.certificate.seed
+        starts, blocks, labels = self._ranked()
         first, second = np.empty(len(self), np.uint64), np.empty(len(self), np.uint64)
         fingerprint_rows(starts, blocks, first, second)
         order = np.lexsort((second, first, np.diff(starts)))[published_order(seed, len(self))]
         starts, blocks = gathered(starts, blocks, order.astype(np.int64))
-        values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(sorted(labels.values()), pa.string()))
+        values = pa.DictionaryArray.from_arrays(pa.array(blocks), pa.array(labels, pa.string()))
         return pa.table({column: pa.LargeListArray.from_arrays(pa.array(starts), values.cast(pa.large_string()))})
 
     def _labels(self) -> dict[int, str]:

@@ -14,6 +14,7 @@ from shoal.models.sample_size import Bound, Promise, promise
 
 Adversary = Literal["itemset", "person", "both"]
 Sampler = Literal["exact", "chain", "paper-chain"]
+Recoding = Literal["global", "local"]
 MOST_ITEMS: Final = 64
 """The largest m."""
 
@@ -54,9 +55,16 @@ class KmAprioriSettings(Settings):
 
     k: Crowds = Field(10, description="People who share what is known; or a list, one for every size from 1 to `m`.")
     m: Items = Field(2, description="Items of a person that the adversary knows at most.")
+    recoding: Recoding = Field(
+        "global",
+        description='`"global"` publishes an item alike in all records, `"local"` in each record as precisely as '
+        "possible: only with `hierarchy` or `balanced`, and where everything is counted.",
+    )
 
     @classmethod
     def cross_check(cls, given: Given) -> Iterator[Problem]:
+        if given.get("recoding") == "local" and not cls.counts_all(given):
+            yield ("recoding",), '"local" needs every size counted; set sigma = 1, or use k^m-apriori'
         m = given.get("m", cls.model_fields["m"].default)
         if not is_whole(m) or not 1 <= m <= MOST_ITEMS:
             return
@@ -65,6 +73,14 @@ class KmAprioriSettings(Settings):
                 yield (name,), f"must be one number, or a list of m = {m}, one for every size"
         if is_whole(given.get("counted")) and given["counted"] > m:
             yield ("counted",), _COUNTED
+
+    @classmethod
+    def counts_all(cls, given: Given) -> bool:
+        """Whether every size is counted, by these settings."""
+        counted, m = given.get("counted"), given.get("m", cls.model_fields["m"].default)
+        if "sigma" not in cls.model_fields or counted == "all" or (is_whole(counted) and is_whole(m) and counted >= m):
+            return True
+        return all(one == 1 for one in _listed(given.get("sigma", cls.model_fields["sigma"].default)))
 
 
 class KmSettings(KmAprioriSettings):
@@ -125,8 +141,10 @@ class KmSettings(KmAprioriSettings):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts, for the certificate."""
+        # A key left at its default does not count, so that certificates made before it existed stay valid.
+        recoding = {} if self.recoding == "global" else {"recoding": self.recoding}
         return {
             "k": list(self.crowds), "m": self.m, "sigma": list(self.confidences), "adversary": self.adversary,
             "bound": self.bound, "sampler": self.sampler, "counted": self.counted, "joint": self.joint,
-            "trials": self.trials, "seed": self.seed,
+            "trials": self.trials, "seed": self.seed, **recoding,
         }  # fmt: skip

@@ -74,6 +74,16 @@ class TreePartition(Partition):
         self._layout = _layout(hierarchy, items)
         super().__init__(self._layout.names, error)
 
+    @property
+    def layout(self) -> Layout:
+        """The tree."""
+        return self._layout
+
+    @property
+    def nodes(self) -> IntArray:
+        """Node of the block of every item."""
+        return self._node_of[self._block_of]
+
     def label(self, block: int) -> str:
         """Label of the block's node."""
         return self._layout.labels[self._node(block)]

@@ -101,8 +101,20 @@ def _set_remarks(policy: Policy, method: SetSection, sets: PeopleSets, *, is_all
         yield Remark("look", "sizes", f"{most}; a larger m, such as {method.m}, promises no more")
     if policy.file_sink.kind == "csv":
         yield from _separator_remarks(policy, method, sets)
+    yield from _recoding_remarks(policy, method)
     yield from _rare_remarks(method, sets)
     yield from _uniqueness_remarks(method, sets)
+
+
+def _recoding_remarks(policy: Policy, method: SetSection) -> Iterator[Remark]:
+    """What local recoding needs: levels, and a trace for the auditor."""
+    tree = policy.hierarchies.get(method.item)
+    if method.recoding != "local":
+        return
+    if tree is not None and tree.is_open:
+        yield Remark("wrong", "recoding", '"local" needs a hierarchy that lists its items; this one accepts any')
+    elif policy.trace is None:
+        yield Remark("look", "recoding", "labels differ from record to record: without a [trace] nobody can audit them")
 
 
 def _rare_remarks(method: SetSection, sets: PeopleSets) -> Iterator[Remark]:

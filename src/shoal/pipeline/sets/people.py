@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.methods.base import BatchMethod
+from shoal.methods.sets.local_result import LocalKmResult
 from shoal.methods.sets.records import ReadRecords
 from shoal.pipeline.sets.rare_items import Dropped, drop_rare_items
 from shoal.pipeline.sets.reading import PeopleSets, SetReader
@@ -84,6 +85,8 @@ class LocalPeople:
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
+        self._own: ReadRecords | None = None
+        """The sets as published, where every record has labels of its own precision."""
 
     def read(
         self, files: Sequence[InputFile], letter: Callable[..., None], note: Callable[[SetFacts], None]
@@ -110,10 +113,13 @@ class LocalPeople:
         return self._counted(), dropped
 
     def decide(self, method: BatchMethod, progress: Callable[[str, int, int], None]) -> Any:
-        return method.anonymize(self._sets.records, progress=progress)
+        result = method.anonymize(self._sets.records, progress=progress)
+        self._own = result.shown if isinstance(result, LocalKmResult) else None
+        return result
 
     def show(self, blocks: Mapping[str, Collection[str]], seed: int) -> LocalShown:
-        return LocalShown(self._sets, generalized(self._sets.records, blocks), seed)
+        shown = self._own if self._own is not None else generalized(self._sets.records, blocks)
+        return LocalShown(self._sets, shown, seed)
 
 
 class LocalShown:

@@ -15,6 +15,7 @@ from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import BatchMethod
 from shoal.methods.registry import METHODS
+from shoal.methods.sets.local_result import LocalKmResult
 from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
@@ -200,6 +201,9 @@ class SetRun:
         summary.released = len(shown)
         summary.blocks_before = sum(map(len, blocks.values()))
         summary.items_generalized = sum(len(own) for own in blocks.values() if len(own) > 1)
+        if isinstance(result, LocalKmResult):  # an item may be under several labels
+            summary.blocks_before = len({item for own in blocks.values() for item in own})
+            summary.items_generalized = result.items_generalized
         summary.blocks_after, summary.blocks_used = len(blocks), shown.used
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")

@@ -41,7 +41,12 @@ def set_recipe(method: str) -> Recipe:
 
 
 def check_sampler(settings: Any) -> None:
-    """Refuse the paper's Markov chain."""
+    """Refuse the paper's Markov chain, and local recoding."""
+    if getattr(settings, "recoding", "global") != "global":
+        raise PolicyError(
+            '[anonymize] recoding: "local" compares the sets of everybody at every step, and they are divided among '
+            "executors; leave it out, or run on one machine"
+        )
     if getattr(settings, "sampler", "exact") != "exact":
         raise PolicyError(
             "[anonymize] sampler: a chain looks at the sets of everybody at every step, and they are divided among "

@@ -17,6 +17,7 @@ from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, read_blocks
 from shoal.auditor.sets.certificate import Certificate, read_certificate
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
+from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import TruthBins
@@ -36,6 +37,8 @@ def audit_sets(
 ) -> AuditReport:
     """Check the promise of a policy for sets."""
     promise, notes = read_set_promise(policy), Notes()
+    if promise.is_local:
+        raise PolicyError("[anonymize] recoding: a release of local recoding is audited on one machine, not on Spark")
     sink = replace(Format.of(policy.section("sink")), names_once=True, line_column=promise.column)
     source = replace(Format.of_source(policy.section("source")), line_column=promise.item)
     files = Files(
