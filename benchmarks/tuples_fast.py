@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure everything, print and write it."""
     asked = parser(__doc__, data="UCI's adult.data")
     asked.add_argument("--rows", type=int, default=30_000)
-    asked.add_argument("--tries", type=int, default=9)
+    asked.add_argument("--tries", type=int, default=25)
     given = parse(asked, arguments)
     folder = folder_with(given.data, "adult.data")
     rows, tries = (700, 1) if given.tiny else (given.rows, given.tries)
