@@ -27,7 +27,7 @@ TWO_COLUMNS = {
 
 COMBINED = {**ONE_COLUMN, "z": 2, "window": "6min", "rotation": "3min", "combine": "k", "k": 3}
 FOLLOWING = {
-    "method": "z-anonymity", "window": "6min", "rotation": "3min", "lateness": "40s",
+    "method": "z-anonymity", "window": "16min", "rotation": "8min", "lateness": "40s",
     "attribute": {"site": {"on_private": "blank"}, "app": {}}, "target": {"k": 2, "p": 0.3, "start": 3},
 }  # fmt: skip
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,8 +20,8 @@ from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
-from shoal.spark.z.epochs import CombineEpochs
-from shoal.spark.z.following import CountEvents, ProfileEpochs, chosen_z, keeps_blank
+from shoal.spark.z.epochs import CloseEpochs, split_notes
+from shoal.spark.z.following import CountEvents, ProfileEpochs, followed_epochs, keeps_blank
 from shoal.spark.z.judge import SplitRows
 from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged
 from shoal.spark.z.values import EPOCH, PEAKS, STRETCH, JudgeValues
@@ -49,8 +51,8 @@ def by_epoch(table: pa.Table) -> list[pa.RecordBatch]:
     return table.sort_by([(STRETCH, "ascending"), (EPOCH, "ascending")]).combine_chunks().to_batches()
 
 
-def decided(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> tuple[Any, list[Merged]]:
-    """What all steps decide about rows in blocks of `step`, in three ranges of the output; and the driver's method."""
+def decided(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> tuple[Any, Any, list[Merged]]:
+    """What all steps decide about rows in blocks of `step`: every z, metrics, and three ranges of the output."""
     recipe, head = Recipe.of(method), admission_columns(method.settings)
     starts = {(0, number): start for number, start in enumerate(range(0, rows.num_rows, step))}
     opening = OpenBlocks(pa.schema([rows.schema.field(name) for name in method.columns]), head, starts)
@@ -66,38 +68,35 @@ def decided(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> tuple[
     values = pa.Table.from_batches(list(judge(split.sort_by([("_shoal_shard", "ascending")]).to_batches())))
     driver: Any = recipe.make()
     driver.bind(opening.types)
-    chosen = None
-    if driver.settings.k is not None:
-        combine = CombineEpochs(recipe, opening.types, admission, rows.num_rows, ranges)
-        pieces = pa.Table.from_batches(list(combine(by_epoch(values))), schema=PIECES)
-    else:
+    close, followed = CloseEpochs(recipe, opening.types, admission, rows.num_rows, ranges), None
+    if driver.settings.k is None:
         counted = frame(list(CountEvents(recipe, opening, admission)(blocks)))
         profile = ProfileEpochs(driver.settings.target.k, keeps_blank(driver.settings))
         profiles = frame(list(profile(by_epoch(values.filter(values[PEAKS].is_valid())))))
-        chosen = chosen_z(driver, counted, profiles, admission.value.clock)
-        pieces = values.filter(values[PEAKS].is_null()).select(PIECES.names)
+        followed = followed_epochs(driver, counted, profiles, admission.value.clock)
+        values, close = values.filter(values[PEAKS].is_null()), replace(close, z=followed.z)
+    pieces = pa.Table.from_batches(list(close(by_epoch(values))), schema=PIECES)
     refused = admitted.filter(admitted["_shoal_state"].is_null()).select(PIECES.names)
     pieces = pa.concat_tables([refused, pieces])
     names = [column.name for column in method.settings.attributes]
-    return driver, [
-        merged(
-            pieces.filter(pa.array(np.asarray(pieces[RANGE]) == at)).to_batches(), method.output_schema, names, chosen
-        )
-        for at in range(3)
-    ]
+    parts = [pieces.filter(pa.array(np.asarray(pieces[RANGE]) == at)).to_batches() for at in range(3)]
+    found = [merged(part, method.output_schema, names) for part in parts]
+    changes = driver.take_changes()
+    shown = split_notes(orjson.loads(note) for part in found for note in part.notes)[1]
+    return changes, {} if followed is None else followed.metrics(driver, shown), found
 
 
 def compare(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> int:
     """Everything is decided as by one method; returns the number of rows published."""
     pushed, flushed = method.push_batch(rows), method.flush()
-    driver, found = decided(method, rows, shards, step)
+    changes, metrics, found = decided(method, rows, shards, step)
     here = [*pushed.rows.to_pylist(), *flushed.rows.to_pylist()]
     assert [row for part in found for row in part.rows.to_pylist()] == here
     trace = ZTrace.of(method)
     written = [row for part in found for row in trace.batch(part, reasons_of(method.settings)).to_pylist()]
     assert written == [*pushed.trace.to_pylist(), *flushed.trace.to_pylist()]
-    assert driver.metrics == method.metrics
-    assert driver.take_changes() == method.take_changes()
+    assert metrics == method.metrics
+    assert changes == method.take_changes()
     return len(here)
 
 
@@ -119,9 +118,8 @@ TARGET: dict[str, Any] = {"target": KTarget(k=2, p=0.3, start=3)}
 def test_epochs_are_decided_as_on_one_machine(
     shards: int, option: dict[str, Any], attributes: dict[str, Any], lateness: str
 ) -> None:
-    made = ZAnonymity(
-        window="4min", rotation="2min", person="id", time="ts", lateness=lateness, carry=["n"], **attributes, **option
-    )
+    lasts = {"window": "4min", "rotation": "2min"} if option is COMBINE else {"window": "12min", "rotation": "6min"}
+    made = ZAnonymity(person="id", time="ts", lateness=lateness, carry=["n"], **lasts, **attributes, **option)
     rows = batch_of([{**row, "n": number} for number, row in enumerate(events(1500))])
     published = compare(made, rows, shards, 400)
     assert 0 < published < 1500

@@ -72,8 +72,10 @@ def _next_slot(value: Ints, person: Ints, slot: Ints) -> Ints:
     return following
 
 
-def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, notes: Notes) -> None:
+def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, notes: Notes) -> Ints:
     """Check every decision by the records decided before it and by what had been released of them.
+
+    Return the accepted rows whose value was suppressed although z people had shown it.
 
     A record counts for the labels of its path up to the released one, or for all of them if it was suppressed:
     a record released at a strict descendant of a label does not count for the label. By the strict residual rule it
@@ -110,11 +112,16 @@ def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, 
     _note_below(_marked(decisions.shown_at[failed[is_out[failed]]], aligned), attribute, notes)
     unfounded = len(failed) - int(is_out[failed].sum()) + int((level >= values.paths.length(known)).sum())
     notes.violation("trace-level", "The trace says that a value passed z although it did not.", count=unfounded)
-    is_released = level[np.unique(owner[~final & enough])] >= 0
+    better = np.unique(owner[~final & enough])
+    is_released = level[better] >= 0
     notes.warning("too-general", "A more specific label could have been released.", count=int(is_released.sum()))
-    sentence = "A value was suppressed although z people had shown it."
-    notes.warning("held-back", sentence, count=int((~is_released).sum()))
     _note_smallest(crowd[final & is_out[owner]], attribute, notes)
+    return better[~is_released]
+
+
+def note_held_back(count: int, notes: Notes) -> None:
+    """Warn of values that were suppressed without need."""
+    notes.warning("held-back", "A value was suppressed although z people had shown it.", count=count)
 
 
 def _marked(rows: Ints, aligned: Aligned) -> Bools:

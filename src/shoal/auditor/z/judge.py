@@ -16,12 +16,13 @@ from shoal.auditor.spelling import check_spelling
 from shoal.auditor.trace import trace_with
 from shoal.auditor.z.aligned import Aligned, align
 from shoal.auditor.z.combined import check_sets
-from shoal.auditor.z.crowds import check_bounds, check_exactly, check_membership
+from shoal.auditor.z.crowds import check_bounds, check_exactly, check_membership, note_held_back
 from shoal.auditor.z.exposure import describe_epochs
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.auditor.z.pseudonyms import check_linked_pseudonyms, check_other_columns, check_pseudonyms
 from shoal.auditor.z.target import check_following, measure_target
 from shoal.auditor.z.trace import Decisions, read_decisions
+from shoal.auditor.z.withheld import check_withheld
 
 
 def audit_z(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
@@ -113,8 +114,12 @@ def _check_with_decisions(
     if promise.target is not None:
         check_following(aligned, promise, decisions, notes)
     check_unchanged(aligned, decisions.link, notes)
-    for attribute in promise.attributes:
-        check_exactly(aligned, attribute, decisions, notes)
+    held = [check_exactly(aligned, attribute, decisions, notes) for attribute in promise.attributes]
+    if promise.target is None:
+        for rows in held:
+            note_held_back(len(rows), notes)
+    else:
+        check_withheld(aligned, promise, promise.target, decisions, held, notes)
     return decisions.link
 
 

@@ -20,8 +20,7 @@ def check_following(aligned: Aligned, promise: ZPromise, decisions: Decisions, n
     columns = list(decisions.z.values())
     unknown = np.logical_or.reduce([z < 0 for z in columns])
     notes.violation("z-missing", "The trace does not record the z of a record.", count=int(unknown.sum()))
-    # A restarted stream may return to an epoch with another z.
-    stretch = epoch + decisions.start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
+    stretch = stretches(epoch, decisions.start)
     several = sum(_changes_within(stretch, z) for z in columns) + sum(int((z != columns[0]).sum()) for z in columns[1:])
     notes.violation("z-within-epoch", "z changed within an epoch, or differs between columns.", count=several)
     if promise.target is not None:
@@ -32,6 +31,11 @@ def check_following(aligned: Aligned, promise: ZPromise, decisions: Decisions, n
             "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
             count=int((early & low).sum()),
         )
+
+
+def stretches(epoch: Ints, start: Ints) -> Ints:
+    """A number for each epoch of each start: a restarted stream may return to an epoch with another z."""
+    return epoch + start * (int(np.ptp(epoch)) + 1 if len(epoch) else 1)
 
 
 def _is_early(time: Ints, start: Ints, promise: ZPromise, target: Target) -> Bools:

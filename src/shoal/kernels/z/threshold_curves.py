@@ -37,14 +37,40 @@ def group_slot(groups, low, high):
 
 
 @piece
+def plus_low(low, item):
+    """The first half of the sum of a set and one more attribute."""
+    return low + scrambled(item + _MIX)
+
+
+@piece
+def plus_high(high, item):
+    """The second half."""
+    return high + scrambled(item ^ _MIX_AGAIN)
+
+
+@piece
+def change_by_leaving(people, k):
+    """By how much the number of people in groups below k changes if one of a group leaves it."""
+    if people == k:
+        return k - 1
+    return -1 if people < k else 0
+
+
+@piece
+def change_by_joining(people, k):
+    """By how much the number of people in groups below k changes if a group of `people` gets one more."""
+    if people + 1 == k:
+        return 1 - k
+    return 1 if people + 1 < k else 0
+
+
+@piece
 def leave_group(groups, low, high, k):
     """Take a person out of a group; return by how much the number of people in groups below k changes."""
     slot = group_slot(groups, low, high)
     people = groups[slot, 2]
     groups[slot, 2] = people - 1
-    if people == k:
-        return k - 1
-    return -1 if people < k else 0
+    return change_by_leaving(people, k)
 
 
 @piece
@@ -55,9 +81,7 @@ def join_group(groups, low, high, k):
     groups[slot, 0] = low
     groups[slot, 1] = high
     groups[slot, 2] = people + 1
-    if people + 1 == k:
-        return 1 - k
-    return 1 if people + 1 < k else 0
+    return change_by_joining(people, k)
 
 
 @kernel
@@ -78,8 +102,8 @@ def curve_of_sets(person, item, peak, k, sums, groups, thresholds, shown, alone)
             visible += 1
         else:
             exposed += leave_group(groups, low, high, k)
-        low += scrambled(item[i] + _MIX)
-        high += scrambled(item[i] ^ _MIX_AGAIN)
+        low = plus_low(low, item[i])
+        high = plus_high(high, item[i])
         sums[who, 0] = low
         sums[who, 1] = high
         exposed += join_group(groups, low, high, k)

@@ -74,7 +74,7 @@ class ZEngine:
         self._keeps_blank = not settings.is_table and settings.attributes[0].on_private == "blank"
         self.follower = None if settings.target is None or is_apart else Follower(
             settings.target, rotation_ns=settings.rotation_ns, keeps_blank=self._keeps_blank,
-            window_ns=max(column.window_ns for column in settings.attributes),
+            windows_ns=[column.window_ns for column in settings.attributes],
         )  # fmt: skip
         self.sizes = CrowdSizes(settings) if settings.target is not None and is_apart else None
         self.combiner = (

@@ -19,7 +19,7 @@ from shoal.methods.text_keys import Ints
 from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.crowds.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
-from shoal.methods.z.epochs.closing import ClosedEpoch, Ending, EpochEvents, combine_epoch
+from shoal.methods.z.epochs.closing import ClosedEpoch, Ending, EpochEvents, combine_epoch, follow_epoch
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shards import join, owners_of_values, read_admitted, split
 from shoal.methods.z.trace import Decisions
@@ -244,13 +244,21 @@ class ZAnonymity(StreamMethod):
         ending = Ending.of(clock, stretch, end_ns, lateness_ns=self._settings.lateness_ns, last=last)
         return combine_epoch(combiner, values, rows, ending)
 
+    def follow_epoch(self, values: Decisions, rows: pa.RecordBatch, z: int) -> tuple[ClosedEpoch, int, int]:
+        """With a target: decide about all rows of an epoch; how many people are shown, and k-anonymous."""
+        follower, settings = self._engine.follower, self._settings
+        assert follower is not None, "only a target follows"
+        sets, names = follower.shown_sets(), (settings.person, [column.name for column in settings.attributes])
+        end_ns = (int(values.times[0]) // settings.rotation_ns + 1) * settings.rotation_ns
+        closed = follow_epoch(sets, values, rows, names, z=z, end_ns=end_ns)
+        return closed, sets.shown, sets.anonymous
+
     def choose_z(self, stretches: Iterable[Iterable[EpochEvents]]) -> list[list[int]]:
         """With a target: z of every epoch of a stream; epochs are in order, and time starts over after each stretch."""
         follower, chosen = self._engine.follower, []
         assert follower is not None, "only a target chooses z"
-        for number, epochs in enumerate(stretches):
-            if number:
-                follower.forget()
+        for epochs in stretches:
+            follower.forget()
             chosen.append([follower.follow(epoch.first_ns, epoch.profile) for epoch in epochs])
         return chosen
 

@@ -1,12 +1,12 @@
 """combine and target on Spark: what is decided about all people of an epoch together.
 
-Shards judge values. With combine, the rows of an epoch then meet in one task, which holds all of them. With a target,
-one task for each epoch makes its profile, the driver chooses z, and the ranges of the output apply it.
+Shards judge values. The rows of an epoch then meet in one task, which holds all of them. With a target, the driver
+chooses z before, by profiles that a task makes of each epoch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.spark.blocks import ABOUT, HEAD
@@ -14,8 +14,8 @@ from shoal.spark.columns import BLOCK, PART
 from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
-from shoal.spark.z.epochs import CombineEpochs
-from shoal.spark.z.following import ChosenZ, chosen_z, counted_events, profiles_of
+from shoal.spark.z.epochs import CloseEpochs
+from shoal.spark.z.following import FollowedEpochs, counted_events, followed_epochs, profiles_of
 from shoal.spark.z.pieces import PIECES, Ranges
 from shoal.spark.z.values import BIN, EPOCH, PEAKS, STRETCH, VALUES, JudgeValues
 
@@ -28,8 +28,8 @@ class ByEpoch:
     """Decisions in pieces, and what is needed to read them."""
 
     pieces: DataFrame
-    chosen: ChosenZ | None = None
-    """With a target: the z that ranges of the output apply."""
+    followed: FollowedEpochs | None = None
+    """With a target: the z of every epoch."""
     stored: tuple[DataFrame, ...] = ()
     """What executors store until everything is published."""
 
@@ -43,13 +43,17 @@ def decide_epochs(
     bins = max(2 * rows.blocks.sparkSession.sparkContext.defaultParallelism, 1)
     judge = JudgeValues(recipe, rows.types, admission, rows.end, ranges, bins)
     values = mapped(by_shard, judge, VALUES)
+
+    def in_epochs(some: DataFrame) -> DataFrame:
+        return some.repartitionById(bins, f.col(BIN)).sortWithinPartitions(STRETCH, EPOCH)
+
+    close = CloseEpochs(recipe, rows.types, admission, rows.end, ranges)
     if method.settings.k is not None:
-        by_epoch = values.repartitionById(bins, f.col(BIN)).sortWithinPartitions(STRETCH, EPOCH)
-        combine = CombineEpochs(recipe, rows.types, admission, rows.end, ranges)
-        return ByEpoch(mapped(by_epoch, combine, PIECES))
+        return ByEpoch(mapped(in_epochs(values), close, PIECES))
     values = values.persist()
     needed = [PART, BLOCK, HEAD, *([ABOUT] if rows.opening.person else [])]
     counted = counted_events(rows.blocks.select(*needed), recipe, rows.opening, admission)
-    peaks = values.where(f"{PEAKS} is not null").repartitionById(bins, f.col(BIN)).sortWithinPartitions(STRETCH, EPOCH)
-    chosen = chosen_z(method, counted, profiles_of(peaks, method), admission.value.clock)
-    return ByEpoch(values.where(f"{PEAKS} is null").select(*PIECES.names), chosen, (values,))
+    profiles = profiles_of(in_epochs(values.where(f"{PEAKS} is not null")), method)
+    followed = followed_epochs(method, counted, profiles, admission.value.clock)
+    closed = mapped(in_epochs(values.where(f"{PEAKS} is null")), replace(close, z=followed.z), PIECES)
+    return ByEpoch(closed, followed, (values,))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,9 +33,9 @@ from shoal.spark.rows import NumberedRows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
 from shoal.spark.z.by_epoch import ByEpoch, decide_epochs
-from shoal.spark.z.following import ChosenZ
+from shoal.spark.z.epochs import split_notes
 from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
-from shoal.spark.z.pieces import LEVEL, PIECES, RANGE, Merged, Ranges, merged
+from shoal.spark.z.pieces import LEVEL, PIECES, RANGE, Merged, Ranges, Z, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,8 +91,9 @@ def _decided(
     names = tuple(column.name for column in method.settings.attributes)
     decisions = ZDecisions(
         pieces.repartitionById(ranges.ranges, f.col(RANGE)), method.output_schema,
-        MergeRanges(method.output_schema, names, by_epoch.chosen), ZTrace.of(method), reasons_of(method.settings),
-        (admitted, *by_epoch.stored), admission, method.metrics, tuple(method.take_changes()),
+        MergeRanges(method.output_schema, names), ZTrace.of(method), reasons_of(method.settings),
+        (admitted, *by_epoch.stored), admission, tuple(method.take_changes()),
+        None if by_epoch.followed is None else partial(by_epoch.followed.metrics, method),
     )  # fmt: skip
     return decisions, found.state
 
@@ -102,11 +104,9 @@ class MergeRanges:
 
     published: pa.Schema
     attributes: tuple[str, ...]
-    chosen: ChosenZ | None = None
-    """With a target: the z of every epoch."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Merged:
-        return merged(batches, self.published, self.attributes, self.chosen)
+        return merged(batches, self.published, self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class ZDecisions:
     stored: tuple[DataFrame, ...]
     admission: Any
     """Broadcast; like `stored`, it is needed until everything is published."""
-    metrics: Mapping[str, Any]
-    """With a target: the last z, and how epochs went."""
     changes: tuple[Any, ...] = ()
     """With a target: every z that was set."""
+    metrics: Callable[[Mapping[tuple[int, int], tuple[int, int]]], dict[str, Any]] | None = None
+    """With a target: the last z and how epochs went, by the people that each shows."""
 
     def shown(self, *, suppressed: bool) -> DataFrame:
         """What may be published, in the order of the decisions."""
@@ -148,8 +148,10 @@ class ZDecisions:
         for frame in (found, *self.stored):
             frame.unpersist()
         self.admission.destroy()
+        notes, shown = split_notes(notes)
         return Outcome(
-            dict(counts), pa.Table.from_batches(dead) if dead else None, dict(self.metrics), notes,
+            dict(counts), pa.Table.from_batches(dead) if dead else None,
+            {} if self.metrics is None else self.metrics(shown), notes,
             **{name: sum(note[name] for note in notes) for name in _SUMMED},
         )  # fmt: skip
 
@@ -205,6 +207,8 @@ class ZTrace:
     """The z of every attribute, where it is fixed."""
     levels: int
     """Columns for the level of each attribute, with combine."""
+    follows: bool
+    """Whether z follows the stream."""
 
     @classmethod
     def of(cls, method: Any) -> ZTrace:
@@ -216,6 +220,7 @@ class ZTrace:
             pa.schema([*fixed, *((name, pa.int64()) for name in names[len(kinds) :])]),
             tuple(column.z for column in method.settings.attributes),
             0 if method.settings.k is None else len(method.settings.attributes),
+            method.settings.target is not None,
         )
 
     def batch(self, found: Merged, reasons: tuple[str, ...]) -> pa.RecordBatch:
@@ -223,7 +228,7 @@ class ZTrace:
         trace, count = found.trace, len(found.trace["row"])
         no_reason = trace["reason"] < 0
         epochs = trace.get("group", np.full(count, AT_ONCE))
-        in_force = trace.get("z")
+        in_force = trace.get(Z, np.full(count, -1) if self.follows else None)
         columns = [
             pa.array(trace["row"]),
             pa.array(VERDICTS).take(pa.array(trace["verdict"])),

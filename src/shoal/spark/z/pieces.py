@@ -6,7 +6,7 @@ shard packs its decisions into one piece for each range; a range puts the pieces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -26,9 +26,9 @@ RANGE: Final = "_shoal_range"
 NOTE: Final = "_shoal_note"
 _TRACE, _ROWS = "_shoal_trace", "_shoal_rows"
 PIECES: Final = pa.schema([(RANGE, pa.int32()), (_TRACE, pa.binary()), (_ROWS, pa.binary()), (NOTE, pa.string())])
-CROWD, LEVEL = "detail", "level"
-"""Columns of the people behind each value, and of the level at which each passed z."""
-_MISSING: Final = {"group": AT_ONCE, LEVEL: -1}
+LEVEL, Z = "level", "z"
+"""Columns of the level at which each value passed z, and of the z in force."""
+_MISSING: Final = {"group": AT_ONCE, LEVEL: -1, Z: -1}
 ROWS_OF_A_RANGE: Final = 1_000_000
 
 
@@ -111,13 +111,7 @@ class Merged:
     notes: tuple[str, ...]
 
 
-Choose = Callable[[dict[str, npt.NDArray[Any]], pa.RecordBatch], tuple[dict[str, npt.NDArray[Any]], pa.RecordBatch]]
-"""Decides about records, by the trace that shards wrote of them and what they would release."""
-
-
-def merged(
-    batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: Sequence[str], choose: Choose | None = None
-) -> Merged:
+def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: Sequence[str]) -> Merged:
     """Put the pieces of a range in order: by turn, then by epoch, refused records last, then by time and number.
 
     With several attributes a record has a decision of each shard that owns one of its values: it is released if one of
@@ -133,10 +127,7 @@ def merged(
         numbers = trace["row"]
         rows = joined_rows(rows, numbers[trace["verdict"] == IS_RELEASED], attributes)
         kept = first_of_each(numbers, trace["verdict"])  # released comes before suppressed
-        most = {name: trace[name][first_of_each(numbers, -trace[name])] for name in trace if name.startswith(CROWD)}
-        trace = {name: column[kept] for name, column in trace.items()} | most
-    if choose is not None:
-        trace, rows = choose(trace, rows)
+        trace = {name: column[kept] for name, column in trace.items()}
     order = np.argsort(trace["row"], kind="stable")
     if "turn" in trace:
         is_last = trace.get("closed", trace["verdict"] == IS_DEAD)

@@ -1,7 +1,7 @@
 """Shards for combine and target: each judges its values; what epochs decide comes after, with the values of all shards.
 
-A shard sends what it found out about rows either to the task of their epoch (combine) or, with the number of people
-behind every value, to the range of the output that they belong to (target).
+A shard sends what it found out about rows to the task of their epoch: with combine the level of every value, with a
+target the number of people behind it, and the largest crowds of the epoch, by which z is chosen.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON, Release
+from shoal.methods.release import NO_REASON, Release
 from shoal.methods.z.admission import Clock
-from shoal.methods.z.epochs.closing import FORGOTTEN
 from shoal.spark.blocks import one_row, packed
 from shoal.spark.columns import ROW
 from shoal.spark.frames import runs_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.z.admit import clock_between
 from shoal.spark.z.judge import gathered_rows
-from shoal.spark.z.pieces import NOTE, PIECES, Pieces, Ranges
+from shoal.spark.z.pieces import NOTE, PIECES, Ranges
 
 Ints = npt.NDArray[np.int64]
 BIN, STRETCH, EPOCH = "_shoal_bin", "_shoal_stretch", "_shoal_epoch"
@@ -34,7 +33,7 @@ TRACE, ROWS, PEAKS = "_shoal_trace", "_shoal_rows", "_shoal_peaks"
 VALUES: Final = pa.schema(
     [*PIECES, (BIN, pa.int32()), (STRETCH, pa.int32()), (EPOCH, pa.int64()), (PEAKS, pa.binary())]
 )
-"""Pieces for ranges of the output, or messages to the task of an epoch; STRETCH counts how often time started over."""
+"""Messages to the task of an epoch; STRETCH counts how often time started over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,6 @@ class _Shard:
         self._method = whole.apart()
         self._method.bind(work.types)
         self._settings = self._method.settings
-        self._pieces = Pieces(work.ranges, waits=True)
 
     def judge(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Judge rows; the stream's time moves as far as the last of them."""
@@ -106,11 +104,7 @@ class _Shard:
             later = restarts[np.minimum(np.searchsorted(restarts, numbers, side="right"), len(restarts) - 1)]
             turns = np.where(is_forgotten, later, np.asarray(trace.column("turn")))
             trace = trace.set_column(trace.schema.get_field_index("turn"), "turn", pa.array(turns))
-        yield from (
-            self._to_epochs(trace, release.rows)
-            if self._settings.k is not None
-            else self._to_ranges(trace, release.rows, is_forgotten)
-        )
+        yield from self._to_epochs(trace, release.rows)
 
     def _to_epochs(self, trace: pa.RecordBatch, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """To the tasks of the epochs, which are not in order where time started over."""
@@ -136,21 +130,6 @@ class _Shard:
         restarts = np.array(self._clock.restarts, dtype=np.int64)
         stretches = np.searchsorted(restarts, np.asarray(trace.column("row")), side="right")
         return stretches, np.asarray(trace.column("time")) // self._settings.rotation_ns
-
-    def _to_ranges(
-        self, trace: pa.RecordBatch, rows: pa.RecordBatch, is_forgotten: npt.NDArray[np.bool_]
-    ) -> Iterator[pa.RecordBatch]:
-        passed = np.asarray(trace.column("passed").to_numpy(zero_copy_only=False))
-        verdicts = np.where(is_forgotten, IS_DEAD, np.where(passed, IS_RELEASED, IS_SUPPRESSED)).astype(np.int8)
-        columns: dict[str, Any] = {
-            "row": trace.column("row"), "verdict": verdicts, "reason": trace.column("reason"),
-            "delay": trace.column("delay"), "turn": trace.column("turn"), "time": trace.column("time"),
-            "epoch": np.where(is_forgotten, FORGOTTEN, 0), "stretch": self._places(trace)[0],
-            **{name: trace.column(name) for name in trace.schema.names if name.startswith("detail")},
-        }  # fmt: skip
-        slim = pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
-        for piece in self._pieces.packed(slim, np.asarray(trace.column("turn")), rows):
-            yield one_row(VALUES, {name: piece.column(name) for name in PIECES.names})
 
     def _peaks(self, *, everything: bool) -> Iterator[pa.RecordBatch]:
         for stretch, epoch, pairs in self._method.take_peaks(everything=everything):

@@ -8,9 +8,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from shoal.methods.release import NO_REASON
 from shoal.methods.text_keys import Bools
 from shoal.methods.z.admission import Clock
-from shoal.methods.z.epochs.combiner import Combiner, Passed
+from shoal.methods.z.epochs.combiner import Combiner, Passed, numbers_of, without_cells
+from shoal.methods.z.epochs.shown_sets import EpochRows, ShownSets
 from shoal.methods.z.reader import AHEAD
 from shoal.methods.z.trace import AT_ONCE, Decisions
 from shoal.models.z.target.epoch_needs import EpochProfile
@@ -62,6 +64,30 @@ class EpochEvents:
 
     first_ns: int
     profile: EpochProfile
+
+
+def follow_epoch(
+    sets: ShownSets, values: Decisions, rows: pa.RecordBatch, names: tuple[str, list[str]], *, z: int, end_ns: int
+) -> ClosedEpoch:
+    """Publish the values of an epoch that keep the target, by the people behind them; `names`: person, attributes.
+
+    `values` and `rows` are from joined_values: rows are those that the lowest z would publish.
+    """
+    person, attributes = names
+    judged = values.reasons == NO_REASON
+    cells = [numbers_of(rows.column(name)) for name in attributes]
+    sizes = np.where(np.stack(cells) >= 0, values.details[values.released].T, 0)
+    keys = np.stack([cell + at * (rows.num_rows + 1) for at, cell in enumerate(cells)])
+    people = numbers_of(rows.column(person))[:, np.newaxis]
+    usable = np.ones(rows.num_rows, np.bool_)
+    keep = sets.publish(EpochRows(people, keys, sizes, values.times[values.released], usable), z, end_ns) >= 0
+    shown = np.ones_like(usable) if sets.keeps_blank else np.logical_or.reduce(keep)
+    released = values.released.copy()
+    released[values.released] = shown
+    in_force = np.where(judged, z, -1)[:, np.newaxis]
+    decisions = Decisions(values.rows, values.times, values.turns, released, values.reasons, values.delays, in_force)
+    kept = without_cells(rows, attributes, list(keep), np.flatnonzero(shown))
+    return ClosedEpoch(kept, decisions, ~judged)
 
 
 def combine_epoch(combiner: Combiner, values: Decisions, rows: pa.RecordBatch, ending: Ending) -> ClosedEpoch:

@@ -190,7 +190,7 @@ class Combiner:
             ended.seqs, ended.times, np.full(len(ended), turn), released, reasons,
             np.maximum(newest - ended.times, 0), np.column_stack((ended.times // self._rotation_ns, ended.levels)),
         )  # fmt: skip
-        return _without_cells(ended.batch, self._names, keep, np.flatnonzero(released)), decisions
+        return without_cells(ended.batch, self._names, keep, np.flatnonzero(released)), decisions
 
     # ---- state
 
@@ -215,8 +215,8 @@ class Combiner:
 
 def _cells_to_keep(batch: pa.RecordBatch, person: str, attributes: list[str], k: int) -> list[Bools]:
     """Which values of each column may be published, so that at least k people share every set a person shows."""
-    people = _numbers(batch.column(person))
-    found = [_numbers(batch.column(name)) for name in attributes]
+    people = numbers_of(batch.column(person))
+    found = [numbers_of(batch.column(name)) for name in attributes]
     firsts = np.cumsum([0, *(int(codes.max(initial=-1)) + 1 for codes in found)])
     items = [np.where(codes >= 0, codes + first, -1) for codes, first in zip(found, firsts, strict=False)]
     kinds = max(int(firsts[-1]), 1)
@@ -229,7 +229,7 @@ def _cells_to_keep(batch: pa.RecordBatch, person: str, attributes: list[str], k:
     return np.split(keep, len(items))
 
 
-def _numbers(column: pa.Array) -> Ints:
+def numbers_of(column: pa.Array) -> Ints:
     """Codes of a column's values, in order of first appearance; -1 for null."""
     if pa.types.is_null(column.type):
         return np.full(len(column), -1, np.int64)
@@ -237,7 +237,7 @@ def _numbers(column: pa.Array) -> Ints:
     return np.asarray(codes.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _without_cells(batch: pa.RecordBatch, attributes: list[str], keep: list[Bools], rows: Ints) -> pa.RecordBatch:
+def without_cells(batch: pa.RecordBatch, attributes: list[str], keep: list[Bools], rows: Ints) -> pa.RecordBatch:
     """Some rows, with the values to remove set to null and their bytes cleared."""
     kept = batch.take(pa.array(rows))
     for name, cells in zip(attributes, keep, strict=True):

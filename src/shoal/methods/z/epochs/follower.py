@@ -1,7 +1,8 @@
 """A z that follows the stream: set at every epoch's start, so that a share of people is k-anonymous.
 
 Only the number of people who must be behind a value changes, and only from epoch to epoch. Every z in force is a
-promise like a fixed one; that the share is reached is aimed at, not promised (see models/z/controller.py).
+promise like a fixed one. Of the values that z people show, those that would make too many people stand out are withheld
+(see shown_sets.py); that the share is reached is aimed at, not promised.
 """
 
 from __future__ import annotations
@@ -15,17 +16,16 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.kernels.z.crowd import PRIVATE
-from shoal.kernels.z.peaks import move_peaks, note_peaks
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.crowds.crowd import Levels
+from shoal.methods.z.epochs.shown_sets import EpochRows, ShownSets
 from shoal.methods.z.reader import Arrivals
 from shoal.models.z.target.controller import EpochOutcome, ZController
-from shoal.models.z.target.epoch_needs import QUARTERS, EpochProfile, Lesson, dump_lessons, lesson_of, load_lessons
+from shoal.models.z.target.epoch_needs import EpochProfile, Lesson, lesson_of
 from shoal.models.z.target.target import NOTHING, KTarget
 from shoal.models.z.windows import SetCurve, set_curve
 
-_SMALLEST: Final = 1024
 _OUTCOMES: Final = 1000
 """Epochs whose outcomes are kept."""
 _UNKNOWN: Final = np.iinfo(np.int64).min
@@ -45,39 +45,6 @@ class ZChange:
         return f"{np.datetime64(self.start_ns, 'ns').astype('datetime64[s]')}Z"
 
 
-class EpochPeaks:
-    """The largest crowd behind each (person, value) pair of an epoch."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def __len__(self) -> int:
-        return int(self._taken[0])
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._table = np.zeros((_SMALLEST, 3), dtype=np.int64)
-        self._taken = np.zeros(1, dtype=np.int64)
-
-    def note(self, persons: Ints, values: Ints, sizes: Ints) -> None:
-        """Record the crowds behind events, by the keys of person and value; 0 is ignored."""
-        at = 0
-        while (at := note_peaks(self._table, self._taken, persons, values, sizes, at)) < len(sizes):
-            roomier = np.zeros((2 * len(self._table), 3), dtype=np.int64)
-            move_peaks(self._table, roomier)
-            self._table = roomier
-
-    def pairs(self) -> Ints:
-        """Rows [person, value, peak], in an order that depends only on them."""
-        rows = self._table[self._table[:, 2] > 0]
-        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-
-    def load(self, pairs: Ints) -> None:
-        """Take over what pairs returned."""
-        self.clear()
-        self.note(np.ascontiguousarray(pairs[:, :1]), np.ascontiguousarray(pairs[:, 1:2]), pairs[:, 2])
-
-
 def _outcome(row: list[int]) -> EpochOutcome:
     epoch, z, people, shown, anonymous, is_met = row
     return EpochOutcome(epoch, z, people, shown, anonymous, bool(is_met))
@@ -92,14 +59,9 @@ def epochs_in(times: Ints, rows: Ints, rotation_ns: int) -> list[slice]:
     return [slice(int(rows[start]), int(rows[end - 1]) + 1) for start, end in pairwise(bounds)]
 
 
-def quarters_of(times: Ints, epoch: int, rotation_ns: int) -> Ints:
-    """How many events of an epoch are in each of its quarters."""
-    return np.bincount((times - epoch * rotation_ns) * QUARTERS // rotation_ns, minlength=QUARTERS)
-
-
-def profile_of(epoch: int, peaks: EpochPeaks, quarters: Ints, k: int, *, keeps_blank: bool) -> EpochProfile:
-    """What every z would have shown in an epoch; `quarters` are its events."""
-    person, value, peak = peaks.pairs().T
+def profile_of(epoch: int, pairs: Ints, k: int, *, keeps_blank: bool, shown: int, anonymous: int) -> EpochProfile:
+    """What every z would have shown in an epoch, by its pairs of person, value and peak; and what was shown."""
+    person, value, peak = pairs[:, :3].T
     people = len(np.unique(person))
     curve = set_curve(person, value, peak, k)
     if keeps_blank:  # people who show nothing have rows too, and share the empty set
@@ -111,29 +73,32 @@ def profile_of(epoch: int, peaks: EpochPeaks, quarters: Ints, k: int, *, keeps_b
             np.full_like(empty, people),
             np.append(curve.anonymous, 0) + np.where(is_shared, empty, 0),
         )
-    return EpochProfile(epoch, people, curve, quarters)
+    return EpochProfile(epoch, people, curve, shown, anonymous)
 
 
 class Follower:
     """Follows a stream epoch by epoch; events come in the order of their times."""
 
-    def __init__(self, target: KTarget, *, rotation_ns: int, window_ns: int, keeps_blank: bool) -> None:
+    def __init__(self, target: KTarget, *, rotation_ns: int, windows_ns: list[int], keeps_blank: bool) -> None:
         self.target = target
-        self._rotation_ns, self._window_ns, self._keeps_blank = rotation_ns, window_ns, keeps_blank
-        self._controller = ZController(target, rotation_ns=rotation_ns, window_ns=window_ns)
-        self._peaks = EpochPeaks()
-        self._quarters = np.zeros(QUARTERS, dtype=np.int64)
+        self._rotation_ns, self._windows_ns, self._keeps_blank = rotation_ns, windows_ns, keeps_blank
+        self._window_ns = max(windows_ns)
+        self._controller = ZController(target, rotation_ns=rotation_ns)
+        self._sets = self.shown_sets()
         self._changes: deque[ZChange] = deque(maxlen=_OUTCOMES)
         self._learnt: tuple[Lesson, ...] = ()
         self._collected: list[Lesson] | None = None
         self.forget()
 
+    def shown_sets(self) -> ShownSets:
+        """What decides about the values of an epoch, with nothing shown yet."""
+        return ShownSets(self.target, self._windows_ns, keeps_blank=self._keeps_blank)
+
     def forget(self) -> None:
         """Begin again."""
         self._controller.forget()
-        self._peaks.clear()
+        self._sets.clear()
         self._counted: EpochProfile | None = None
-        self._quarters[:] = 0
         self._first_ns = self._epoch = _UNKNOWN
         self.outcomes: deque[EpochOutcome] = deque(maxlen=_OUTCOMES)
         self._closed = self._shown = self._met = 0
@@ -202,42 +167,44 @@ class Follower:
 
     def judge(self, attributes: Sequence[CrowdColumn], arrivals: Arrivals, usable: Bools) -> tuple[list[Levels], Ints]:
         """The level of every value of rows in time order, and the z of each row; -1 for rows that are refused."""
-        levels = [np.full(len(usable), PRIVATE, dtype=np.int32) for _ in attributes]
+        levels = np.full((len(attributes), len(usable)), PRIVATE, dtype=np.int32)
         in_force = np.full(len(usable), -1, dtype=np.int64)
         for part in epochs_in(arrivals.times, np.flatnonzero(usable), self._rotation_ns):
             z = self.enter(int(arrivals.times[part.start]))
             in_force[part] = np.where(usable[part], z, -1)
-            self._count(arrivals.times[part][usable[part]])
-            for column, reading, level in zip(attributes, arrivals.readings, levels, strict=True):
-                sizes = column.count(reading, part, persons=arrivals.persons, times=arrivals.times, usable=usable)
-                self._peaks.note(arrivals.persons[part], reading.keys[part], sizes)
-                level[part] = np.where(sizes >= z, 0, PRIVATE)
-        return levels, in_force
+            sizes = [
+                column.count(reading, part, persons=arrivals.persons, times=arrivals.times, usable=usable)
+                for column, reading in zip(attributes, arrivals.readings, strict=True)
+            ]
+            keys = np.stack([reading.keys[part, 0] for reading in arrivals.readings])
+            rows = EpochRows(arrivals.persons[part], keys, np.stack(sizes), arrivals.times[part], usable[part])
+            levels[:, part] = self._sets.publish(rows, z, self._end_ns)
+        return list(levels), in_force
 
     def judge_one(
         self, attributes: Sequence[CrowdColumn], texts: list[str | None], person: Ints, time: int
     ) -> list[int]:
         """The level of every value of one event."""
-        z, levels = self.enter(time), []
-        self._quarters[(time - self._epoch * self._rotation_ns) * QUARTERS // self._rotation_ns] += 1
-        for column, text in zip(attributes, texts, strict=True):
-            size, key = column.count_one(text, person=person, time=time)
-            self._peaks.note(person, key, size)
-            levels.append(0 if size[0] >= z else PRIVATE)
+        z = self.enter(time)
+        values = zip(attributes, texts, strict=True)
+        counted = [column.count_one(text, person=person, time=time) for column, text in values]
+        sizes, keys = (np.stack([one.reshape(-1)[:1] for one in ones]) for ones in zip(*counted, strict=True))
+        rows = EpochRows(person, keys, sizes, np.array([time]), np.ones(1, dtype=np.bool_))
+        levels: list[int] = self._sets.publish(rows, z, self._end_ns)[:, 0].tolist()
         return levels
 
-    def _count(self, times: Ints) -> None:
-        """Count events of the running epoch by its quarters."""
-        self._quarters += quarters_of(times, self._epoch, self._rotation_ns)
+    @property
+    def _end_ns(self) -> int:
+        """When the running epoch ends."""
+        return (self._epoch + 1) * self._rotation_ns
 
     def _close(self) -> None:
         profile, is_typical = self._profile(), self._is_typical(self._epoch)
         outcome = self._controller.close(profile, counts=is_typical)
         if is_typical and self._collected is not None:
             self._collected.append(lesson_of(profile, self.target))
-        self._peaks.clear()
+        self._sets.clear()
         self._counted = None
-        self._quarters[:] = 0
         self.outcomes.append(outcome)
         self._closed += 1
         self._shown += outcome.shown > 0
@@ -246,8 +213,9 @@ class Follower:
     def _profile(self) -> EpochProfile:
         if self._counted is not None:
             return self._counted
-        keeps_blank = self._keeps_blank
-        return profile_of(self._epoch, self._peaks, self._quarters.copy(), self.target.k, keeps_blank=keeps_blank)
+        sets, k = self._sets, self.target.k
+        shown = {"shown": sets.shown, "anonymous": sets.anonymous}
+        return profile_of(self._epoch, sets.pairs(), k, keeps_blank=self._keeps_blank, **shown)
 
     # ---- state
 
@@ -255,21 +223,20 @@ class Follower:
         """Everything, as arrays."""
         outcomes = np.array([astuple(outcome) for outcome in self.outcomes], dtype=np.int64).reshape(-1, 6)
         marks = np.array([self._first_ns, self._epoch, self._closed, self._shown, self._met], dtype=np.int64)
-        mine = {"marks": marks, "peaks": self._peaks.pairs(), "running": self._quarters, "outcomes": outcomes}
-        mine |= self._controller.dump()
+        mine = {"marks": marks, "outcomes": outcomes, **self._sets.dump(), **self._controller.dump()}
         if self.target.learn:
-            mine |= dump_lessons(self._learnt)
+            mine["lessons"] = np.array([astuple(lesson) for lesson in self._learnt], dtype=np.int64).reshape(-1, 2)
         return {f"follow.{name}": array for name, array in mine.items()}
 
     def load(self, arrays: Mapping[str, Any]) -> None:
         """Take over what dump returned."""
         marks = (int(mark) for mark in arrays["follow.marks"])
         self._first_ns, self._epoch, self._closed, self._shown, self._met = marks
-        self._peaks.load(arrays["follow.peaks"].reshape(-1, 3))
-        self._quarters = arrays["follow.running"].copy()
         rows = arrays["follow.outcomes"].reshape(-1, 6).tolist()
         self.outcomes = deque((_outcome(row) for row in rows), maxlen=_OUTCOMES)
         self._changes.clear()
         own = {name.removeprefix("follow."): array for name, array in arrays.items()}
+        self._sets.load(own)
         self._controller.load(own)
-        self._learnt = load_lessons(own) if self.target.learn else ()
+        lessons = own["lessons"].reshape(-1, 2).tolist() if self.target.learn else []
+        self._learnt = tuple(Lesson(epoch, z) for epoch, z in lessons)

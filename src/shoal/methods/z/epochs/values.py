@@ -17,7 +17,8 @@ from shoal.kernels.z.crowd import PRIVATE
 from shoal.methods.text_keys import Bools, Ints
 from shoal.methods.z.crowds.columns import CrowdColumn
 from shoal.methods.z.crowds.crowd import Levels
-from shoal.methods.z.epochs.follower import EpochPeaks, epochs_in
+from shoal.methods.z.epochs.follower import epochs_in
+from shoal.methods.z.epochs.peaks import EpochPeaks
 from shoal.methods.z.reader import Arrivals
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shards import first_of_each, joined_rows

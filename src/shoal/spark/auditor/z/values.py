@@ -15,7 +15,7 @@ from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.trace import note_lost
 from shoal.auditor.z.aligned import Aligned, Values
-from shoal.auditor.z.crowds import check_exactly
+from shoal.auditor.z.crowds import check_exactly, note_held_back
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.pseudonyms import has_several
 from shoal.auditor.z.trace import Decisions
@@ -108,7 +108,7 @@ def _judge_value(attribute: Attribute, rows: dict[str, Any]) -> OfValues:
     values = Values(known, published[is_shown], Paths(texts, attribute.hierarchy), texts)
     aligned = _aligned(attribute.name, values, time, dense(rows["person"]), int(is_shown.sum()))
     decisions = Decisions(np.arange(len(time)), start, shown_at, None, {attribute.name: rows["z"]})
-    check_exactly(aligned, attribute, decisions, notes)
+    note_held_back(len(check_exactly(aligned, attribute, decisions, notes)), notes)
     findings = [_in_order(finding) for finding in notes.findings]
     return OfValues(findings, dict(notes.metrics["smallest_crowd"]))
 
