@@ -116,7 +116,8 @@ def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, 
     is_released = level[better] >= 0
     notes.warning("too-general", "A more specific label could have been released.", count=int(is_released.sum()))
     _note_smallest(crowd[final & is_out[owner]], attribute, notes)
-    return better[~is_released]
+    held: Ints = better[~is_released]
+    return held
 
 
 def note_held_back(count: int, notes: Notes) -> None:
