@@ -68,8 +68,8 @@ class ZAnonymity(StreamMethod):
     target
         Instead of ``z``: a :class:`KTarget`. z then follows the stream, set again at every epoch's start, and values
         are withheld, so that a share of the people shown in an epoch is k-anonymous by all that was released of them.
-        That is aimed at and measured, not promised; see docs/methods/z-following.md. ``take_changes()`` returns every z set, ``outcomes``
-        its results.
+        That is aimed at and measured, not promised; see docs/methods/z-following.md. ``take_changes()`` returns every z
+        set, ``outcomes`` its results.
     combine, k
         With ``combine="k"`` and ``k=5`` rows wait to the end of their epoch, and values are removed until at least 5
         people share every set of values that a person shows in the epoch.
