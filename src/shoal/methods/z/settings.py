@@ -292,7 +292,8 @@ def guarantee_of(settings: ZSettings) -> Guarantee:
     if target is not None:
         promises.append(
             f"z follows the stream, never below {target.least}, and values are withheld, so that at least "
-            f"{target.p:g} of the people shown in an epoch are {target.k}-anonymous by all that is released of them: that is aimed at, not promised"
+            f"{target.p:g} of the people shown in an epoch are {target.k}-anonymous by all that is released of them: "
+            "that is aimed at, not promised"
         )
     if settings.k is not None:
         max_delay_ns += settings.rotation_ns
