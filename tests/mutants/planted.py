@@ -116,8 +116,8 @@ MUTANTS: Final = (
     Mutant(
         "crypto/pseudonyms.py",
         "pseudonyms never change",
-        "epochs = times // self._rotation_ns",
-        "epochs = times * 0",
+        "epochs = times.take(rows) // self._rotation_ns",
+        "epochs = times.take(rows) * 0",
         "tests/crypto/test_pseudonyms.py",
     ),
     # ---- tuples

@@ -44,22 +44,22 @@ class Pseudonyms:
         times: npt.NDArray[np.int64],
         out: npt.NDArray[np.uint8],
     ) -> None:
-        """Write the pseudonyms of the texts in rows, DIGITS characters each; times belong to rows and are sorted."""
+        """Write the pseudonyms of the texts in rows, DIGITS characters each; `times` are those of all texts."""
         hashes = np.empty((LANES, 2), dtype=np.int64)
-        for start, stop, epoch in self._epochs(times):
+        for start, stop, epoch in self._epochs(times, rows):
             key = self._epoch_key(epoch)
             write_pseudonyms(
                 key[0], key[1], offsets, data, rows[start:stop], hashes, out[DIGITS * start : DIGITS * stop]
             )
 
-    def _epochs(self, times: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    def _epochs(self, times: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
         """Return runs of rows in one epoch: start, stop and epoch."""
-        if not len(times):
+        if not len(rows):
             return []
         first, last = int(times.min()) // self._rotation_ns, int(times.max()) // self._rotation_ns
-        if first == last:
-            return [(0, len(times), first)]
-        epochs = times // self._rotation_ns
+        if first == last:  # of other texts too: times need not be taken by row
+            return [(0, len(rows), first)]
+        epochs = times.take(rows) // self._rotation_ns
         bounds = [0, *(np.flatnonzero(np.diff(epochs)) + 1).tolist(), len(epochs)]
         return [(start, stop, int(epochs[start])) for start, stop in pairwise(bounds)]
 

@@ -230,7 +230,7 @@ def test_only_usable_rows_are_counted():
 def test_rows_are_dealt_by_value(given_rows, shards):
     values = np.array([(0, high) for high, _ in given_rows], dtype=np.int64).reshape(-1, 2)
     present = np.array([is_present for _, is_present in given_rows], dtype=np.bool_)
-    rows, bounds = np.empty(len(values), dtype=np.int64), np.zeros(shards + 2, dtype=np.int64)
+    rows, bounds = np.empty(len(values) + 1, dtype=np.int64), np.empty(shards + 1, dtype=np.int64)
     kernel.deal_rows(values, present, rows, bounds)
     expected = [[] for _ in range(shards)]
     for row, (high, is_present) in enumerate(given_rows):

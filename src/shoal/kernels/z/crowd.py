@@ -212,19 +212,16 @@ def shard_of(value_high, shards):
 def deal_rows(values, present, rows, bounds):
     """Deal rows to shards by value: those of shard s become rows[bounds[s]:bounds[s + 1]], in order.
 
-    Rows without a value are left out. `bounds` has two entries more than there are shards, all 0.
+    Rows without a value are left out. `bounds` has one entry more than there are shards, `rows` one more than values.
     """
-    shards = len(bounds) - 2
-    for i in range(len(values)):
-        if present[i]:
-            bounds[shard_of(values[i, 1], shards) + 2] += 1
+    shards = len(bounds) - 1
+    at = 0
     for shard in range(shards):
-        bounds[shard + 2] += bounds[shard + 1]
-    for i in range(len(values)):
-        if present[i]:
-            shard = shard_of(values[i, 1], shards)
-            rows[bounds[shard + 1]] = i
-            bounds[shard + 1] += 1
+        bounds[shard] = at
+        for i in range(len(values)):
+            rows[np.uint64(at)] = i  # the next row overwrites it unless it belongs here: no branch to guess
+            at += present[i] & (shard_of(values[np.uint64(i), 1], shards) == shard)
+    bounds[shards] = at
 
 
 @kernel

@@ -52,7 +52,7 @@ class Publisher:
         rows = np.flatnonzero(which)
         arrivals, batch = judged.arrivals, judged.arrivals.batch
         people = Texts.of(batch.column(self._person))
-        self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times.take(rows), names)
+        self._pseudonyms.write_names(people.offsets, people.data, rows, arrivals.times, names)
         return [
             plain(repeated(batch.column(self._time), rows)),
             *(

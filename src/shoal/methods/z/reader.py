@@ -118,7 +118,8 @@ class Reader:
             reasons[~reading.known & reading.present] = reason
         if not timely.all():
             reasons[~timely] = np.where(is_present(batch.column(self._time))[~timely], BAD_TIME, NULL_TIME)
-        reasons[~filled] = NULL_PERSON
+        if not filled.all():
+            reasons[~filled] = NULL_PERSON
         seqs = np.arange(batch.num_rows, dtype=np.int64)
         return Arrivals(batch, seqs, times, persons, reasons, readings)
 

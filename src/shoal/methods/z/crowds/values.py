@@ -60,7 +60,7 @@ class Values:
     @classmethod
     def of(cls, keys: Ints, present: Bools, column: pa.Array) -> Values:
         """Assign the rows to shards."""
-        dealt, bounds = np.empty(len(keys), dtype=np.int64), np.zeros(SHARDS + 2, dtype=np.int64)
+        dealt, bounds = np.empty(len(keys) + 1, dtype=np.int64), np.empty(SHARDS + 1, dtype=np.int64)
         crowd_kernel.deal_rows(keys, present, dealt, bounds)
         return cls(keys, present, present, column, dealt, bounds)
 
