@@ -100,11 +100,18 @@ MUTANTS: Final = (
         "tests/methods/z/test_combining.py",
     ),
     Mutant(
-        "methods/z/epochs/follower.py",
+        "kernels/z/shown_sets.py",
         "a followed z is undercut by one",
-        "np.where(sizes >= z, 0, PRIVATE)",
-        "np.where(sizes >= z - 1, 0, PRIVATE)",
-        "tests/methods/z/test_following.py",
+        "if size < z:",
+        "if size < z - 1:",
+        "tests/methods/z/test_withholding.py",
+    ),
+    Mutant(
+        "kernels/z/shown_sets.py",
+        "a value is published although too few people stay k-anonymous",
+        "if shown - counted >= p * shown:",
+        "if shown >= p * shown:",
+        "tests/methods/z/test_withholding.py",
     ),
     Mutant(
         "methods/z/reorder_buffer.py",

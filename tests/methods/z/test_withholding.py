@@ -89,3 +89,27 @@ def test_the_target_holds_after_every_further_value():
         if released:
             shown.setdefault(person, set()).add(value)
     assert max(map(len, shown.values())) > 1
+
+
+def one_by_one(k, p, z, *cells):
+    """Which of some (person, value, size) are published at the start of an epoch."""
+    sets = ShownSets(KTarget(k=k, p=p), WINDOWS[:1], keeps_blank=False)
+    found = []
+    for person, value, size in cells:
+        columns = np.array([[person, 0]]), np.array([[value]]), np.array([[size]])
+        row = EpochRows(*columns, np.zeros(1, np.int64), np.ones(1, np.bool_))
+        found.append(bool((sets.publish(row, z, END) == 0).all()))
+    return found
+
+
+def test_a_set_that_no_one_shows_yet_counts_double_above_2():
+    same = [(person, 1, 100) for person in range(4)]
+    assert one_by_one(3, 0.6, 2, *same, (0, 2, 100)) == [True] * 4 + [False]
+    assert one_by_one(2, 0.6, 2, *same, (0, 2, 100)) == [True] * 5
+    assert one_by_one(3, 0.5, 2, *same, (0, 2, 100)) == [True] * 5
+
+
+def test_a_first_value_needs_half_as_many_people_again():
+    assert one_by_one(2, 0.9, 8, (1, 1, 12), (2, 2, 11), (3, 1, 8)) == [True, False, True]
+    assert one_by_one(2, 0.9, 9, (1, 1, 13)) == [False]
+    assert one_by_one(2, 0.9, 2, (1, 1, 11)) == [False]  # fewer than twelve are expected
