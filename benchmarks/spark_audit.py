@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.measure import Report, parse, parser, short
-from benchmarks.spark_cost import MASTER, run_measured, write_events
+from benchmarks.spark_cost import run_measured, write_events
+from benchmarks.spark_runs import MASTER
 
 _TRACE = '\n[trace]\npath = "trace.parquet"\n'
 

@@ -1,6 +1,7 @@
-"""What sets and the flexible method cost on Spark: python -m benchmarks.spark_batch [--cases N]
+"""What sets, flexible k and tuples cost on Spark: python -m benchmarks.spark_batch [--cases N]
 
-Processor time next to one process, both from files to files with the same policy, start-up apart.
+Processor time next to one process, both from files to files with the same policy. Start-up is a run over a thousand
+rows; the run over all rows follows in the same process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import Report, parse, parser, short
-from benchmarks.spark_cost import FILES, MASTER, run
+from benchmarks.spark_cost import FILES
+from benchmarks.spark_runs import MASTER, measured_runs
 
 SETS = """
 [stream]
@@ -57,6 +59,27 @@ grid = 5
 [anonymize.quasi.device]
 kind = "categorical"
 hierarchy = { kind = "nested", tree = {devices} }
+[sink]
+kind = "parquet"
+path = "{out}/"
+"""
+LEAST_LOSS = """
+[stream]
+person = "user"
+[source]
+kind = "parquet"
+path = "in/"
+[anonymize]
+method = "least-loss"
+k = 10
+deadline = 10_000
+[anonymize.quasi.place]
+kind = "categorical"
+hierarchy = { kind = "nested", tree = {places} }
+[anonymize.quasi.speed]
+kind = "numeric"
+low = 0
+high = 100
 [sink]
 kind = "parquet"
 path = "{out}/"
@@ -118,6 +141,7 @@ CASES: list[tuple[str, int, Callable[[int], pa.Table], str]] = [
      _policy(SETS, method="k^m", m="3", more="sigma = 0.95\ntrials = 2\ncounted = 1")),
     ("flexible-k", 100_000, measurements,
      _policy(FLEXIBLE, places=_toml({"anywhere": PLACES}), devices=_toml({"any device": DEVICES}))),
+    ("least-loss", 100_000, measurements, _policy(LEAST_LOSS, places=_toml({"anywhere": PLACES}))),
 ]  # fmt: skip
 
 
@@ -134,15 +158,13 @@ def cost(report: Report, *, tiny: bool, cases: int = len(CASES)) -> None:
             write(few, policy, make(1_000))
             write(whole, policy, make(2_000 if tiny else rows))
             rate = 0.0
-            for where, out, words in (("one process", "here", ()),
-                                      (f"Spark, {MASTER}", "there", ("--engine", "spark", "--master", MASTER)))[: 1 if tiny else 2]:  # fmt: skip  # noqa: E501
-                start, _ = run(few, env, out, *words)
-                spent, released = run(whole, env, out, *words)
-                java, python = (max(more - less, 0.0) for more, less in zip(spent, start, strict=True))
-                own = rows / max(java + python, 0.01)
+            runs = [("one process", "here", False), (f"Spark, {MASTER}", "there", True)]
+            for where, out, on_spark in runs[: 1 if tiny else 2]:
+                start, ran = measured_runs([few / f"{out}.toml", whole / f"{out}.toml"], env, on_spark=on_spark)
+                own = rows / max(ran.spent.total, 0.01)
                 rate = rate or own
-                lines.append([name, where, short(sum(start)), short(java), short(python), short(own),
-                              f"{own / rate:.2f}", f"{released:,}"])  # fmt: skip
+                lines.append([name, where, short(start.spent.total), short(ran.spent.java), short(ran.spent.python),
+                              short(own), f"{own / rate:.2f}", f"{ran.released:,}"])  # fmt: skip
     columns = ["method", "run", "start-up, processor s", "rest in the JVM", "rest in Python", "rows per processor s",
                "times", "released"]  # fmt: skip
     report.table("cost", columns, lines)

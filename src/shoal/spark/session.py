@@ -36,8 +36,8 @@ _LOCAL: Final = {
     "spark.shuffle.sort.bypassMergeThreshold": "1",  # write blocks once, not to a file for each partition and again
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",  # a task that runs again moves the same blocks
 }  # fmt: skip
-_LOCAL_JAVA: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
-"""The JVM only moves blocks: compiling its code further costs more than it saves."""
+_LOCAL_JAVA: Final = "-XX:+UseSerialGC -Xmn512m -XX:TieredStopAtLevel=1"
+"""The JVM only moves blocks: compiling its code further, or collecting blocks in parallel, costs more than it saves."""
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")

@@ -20,6 +20,7 @@ from shoal.methods.release import IS_DEAD, IS_RELEASED, NO_REASON
 from shoal.methods.z.shards import first_of_each, joined_rows
 from shoal.methods.z.trace import AT_ONCE
 from shoal.spark.blocks import one_row, packed, unpacked
+from shoal.spark.z.names import short_schema, with_full_names, with_short_names
 
 Ints = npt.NDArray[np.int64]
 RANGE: Final = "_shoal_range"
@@ -78,6 +79,7 @@ class Pieces:
     def packed(self, slim: pa.RecordBatch, turns: Ints, rows: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
         """The pieces of decisions with at least the number, the verdict and the reason of each record."""
         verdicts = np.asarray(slim.column("verdict"))
+        rows = None if rows is None else with_short_names(rows)
         places = self.ranges(turns)
         if (np.diff(places) < 0).any():  # time started over
             order = np.argsort(places, kind="stable")
@@ -117,7 +119,7 @@ def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: 
     With several attributes a record has a decision of each shard that owns one of its values: it is released if one of
     them releases it, with all values that are released.
     """
-    traces, shown, notes = [], [pa.RecordBatch.from_pylist([], schema=published)], []
+    traces, shown, notes = [], [pa.RecordBatch.from_pylist([], schema=short_schema(published))], []
     for batch in batches:
         notes += batch.column(NOTE).drop_null().to_pylist()
         traces += [unpacked(value) for value in batch.column(_TRACE) if value.is_valid]
@@ -135,7 +137,8 @@ def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: 
         order = np.lexsort((trace["row"], trace["time"], is_last, epochs, trace["turn"]))
     is_shown = trace["verdict"] == IS_RELEASED
     places = (np.cumsum(is_shown) - 1)[order][is_shown[order]]
-    return Merged({name: column[order] for name, column in trace.items()}, rows.take(pa.array(places)), tuple(notes))
+    released = with_full_names(rows.take(pa.array(places)))
+    return Merged({name: column[order] for name, column in trace.items()}, released, tuple(notes))
 
 
 def _columns(traces: Sequence[pa.RecordBatch]) -> dict[str, npt.NDArray[Any]]:
