@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shoal import Hierarchy, KTarget, ZAnonymity
@@ -145,6 +145,8 @@ ROWS = st.lists(
 
 @given(ROWS, st.integers(1, 4), st.integers(1, 30), st.sampled_from(["0s", "15s"]), st.sampled_from([ONE, BLANK, TWO]),
        st.sampled_from([{"z": 1, "combine": "k", "k": 2}, {"target": KTarget(k=2, p=0.3, start=2)}]))  # fmt: skip
+@example([(0, 0, 1, 1, 9), *[(person, 0, 0, 0, 0) for person in (1, 2, 3, 1)], (2, 0, 1, 1, 0)], 2, 2, "0s", ONE,
+         {"z": 1, "combine": "k", "k": 2})  # fmt: skip
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_streams_with_wrong_clocks(
     drawn: list[tuple[int, ...]], shards: int, step: int, lateness: str, attributes: Any, option: Any

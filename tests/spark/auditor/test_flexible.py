@@ -185,6 +185,29 @@ def test_random_damage(tmp_path: Path, seed: int) -> None:
     same(*both(run, tmp_path, files=draw.choice([1, 3, 5])))
 
 
+def test_records_that_no_round_of_grouping_saw_may_be_pending(tmp_path: Path) -> None:
+    run = made(tmp_path, 4)
+    early = [at for at, entry in enumerate(run.entries()) if entry["row"] < 150]
+    entries = run.entries()
+    run.release = [run.release[at] for at in early]
+    run.trace = [entry for entry in run.trace if entry["verdict"] == "dead"] + [entries[at] for at in early]
+    for record in run.truth[150:]:  # pending, and alike: the first 200 usable records were in two windows
+        record |= {"device": "G 1", "place": "a", "hour": 3}
+    here, there = both(run, tmp_path)
+    same(here, there)
+    (found,) = [found for found in there.findings if found.code == "held-back"]
+    assert 0 < found.count < 100
+
+
+def test_a_window_that_ended_early(tmp_path: Path) -> None:
+    run = made(tmp_path, 4)
+    whole = shoal.audit(**write(run, tmp_path / "whole")).metrics["p_sparse"]
+    min(run.entries(), key=lambda entry: entry["row"])["delay"] = 20
+    here, there = both(run, tmp_path / "early")
+    same(here, there)
+    assert there.metrics["p_sparse"] != whole
+
+
 def test_a_lost_row_leaves_nothing_to_compare(tmp_path: Path) -> None:
     run = made(tmp_path, 4)
     run.release.pop(9)
