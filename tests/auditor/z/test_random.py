@@ -75,6 +75,7 @@ def counts(report):
 @example([(0, 0, "a.news", 1), (0, 1, "a.news", 0), (0, 2, "b.news", 1)])
 @example([(0, 0, "a.news", -1), (0, 1, "a.news", 0), (0, 2, "b.news", 1)])  # a.news passes: 1 is not behind news
 @example([(0, 0, "a.news", -1), (0, 1, "b.news", 1), (0, 2, "news", 0), (0, 3, "a.shop", 2)])  # nor behind the root
+@example([(0, 0, "a.shop", 2), (7, 2, "news", 0), (7, 0, "a.news", 2), (0, 1, "a.news", 1)])  # 1 counts for its own row
 def test_generalized_rows_are_judged_by_the_residual_rule(rule, stream):
     rows = timed(stream)
     labels = [STEPS[site][level] if 0 <= level < len(STEPS[site]) else None for _, _, site, level in rows]

@@ -67,7 +67,8 @@ def strict_crowds(climbs: Climbs, person: Ints, expiry: Ints, z: int) -> Ints:
         label = dense(climbs.label[entries])
         label_of = np.empty(len(person), np.int64)
         label_of[climbs.owner[entries]] = label
-        crowds = _LabelCrowds(label_of[climbing.owner], person[climbing.owner], climbing, len(person) + 2)
+        people = int(person.max(initial=0)) + 1
+        crowds = _LabelCrowds(label_of[climbing.owner], person[climbing.owner], people, climbing, len(person) + 2)
         owner = climbs.owner[entries]
         crowd[entries] = crowds.count(label, owner) + ~crowds.includes(label, person[owner], owner)
         climbing = crowds.without_passing(z)
@@ -77,9 +78,9 @@ def strict_crowds(climbs: Climbs, person: Ints, expiry: Ints, z: int) -> Ints:
 class _LabelCrowds:
     """The people behind the labels of one depth at every position."""
 
-    def __init__(self, label: Ints, person: Ints, stretches: _Stretches, width: int) -> None:
+    def __init__(self, label: Ints, person: Ints, people: int, stretches: _Stretches, width: int) -> None:
         self._label, self._stretches, self._width = label, stretches, width
-        self._people = int(person.max(initial=0)) + 1
+        self._people = people
         self._pairs, pair = np.unique(label * self._people + person, return_inverse=True)
         # Unite the stretches of each pair: one begins where all before it have ended.
         order = np.lexsort((stretches.begin, pair))
