@@ -141,6 +141,15 @@ COVERED = {
     ("pair_distances", "methods/tuples/test_lanes.py", "_distances"): {"pair_distances"},
     ("write_ranges", "methods/tuples/test_published_columns.py", "PublishedColumns"): {"write_ranges"},
     ("copy_labels", "methods/tuples/test_published_columns.py", "PublishedColumns"): {"copy_labels"},
+    ("choose_records", "methods/sets/test_local.py", "NaiveLocalRecoding"): {
+        "hash_of_label", "note_label", "refined_node", "slot_of", "take_out", "visit_new", "visit_old", "visit_sets",
+    },
+    ("refine_records", "methods/sets/test_local.py", "NaiveLocalRecoding"): {"refine_records"},
+    ("publish_rows", "methods/z/test_withholding.py", "Twin"): {
+        "change_by_joining", "change_by_leaving", "may_show", "note_peak", "person_row", "plus_high", "plus_low",
+        "publish_rows",
+    },
+    ("show_again", "methods/z/test_withholding.py", "Twin"): {"show_again"},
     ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
     ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},
 }  # fmt: skip

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -60,7 +61,7 @@ class Twice:
         while not (self._folder / name).exists():
             if time.monotonic() > until:
                 raise AssertionError(f"no attempt {name}")
-            time.sleep(0.01)
+            Event().wait(0.01)
 
 
 def main(master: str, policy_path: str) -> None:
