@@ -145,11 +145,11 @@ COVERED = {
         "hash_of_label", "note_label", "refined_node", "slot_of", "take_out", "visit_new", "visit_old", "visit_sets",
     },
     ("refine_records", "methods/sets/test_local.py", "NaiveLocalRecoding"): {"refine_records"},
-    ("publish_rows", "methods/z/test_withholding.py", "Twin"): {
+    ("publish_rows", "methods/z/test_withholding.py", "ShownSets"): {
         "change_by_joining", "change_by_leaving", "may_show", "note_peak", "person_row", "plus_high", "plus_low",
         "publish_rows",
     },
-    ("show_again", "methods/z/test_withholding.py", "Twin"): {"show_again"},
+    ("show_again", "methods/z/test_withholding.py", "ShownSets"): {"show_again"},
     ("load_labels", "kernels/z/test_label_crowd.py", "load"): {"load_labels"},
     ("pack_labels", "kernels/z/test_label_crowd.py", "dump"): {"pack_labels"},
 }  # fmt: skip
