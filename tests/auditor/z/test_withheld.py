@@ -56,6 +56,14 @@ def test_what_need_not_be_withheld():
     assert codes(run([*EVENTS[:3], (9, "a", "x")], {1, 2}, p=1.0)) == {("held-back", 1)}
 
 
+def test_one_may_be_left_alone_while_another_finds_company():
+    begin = [(0, "e", "x"), (1, "a", "x"), (2, "b", "x"), (3, "c", "x"), (4, "f", "y"), (5, "a", "y")]
+    # g's first value stays alone, as a is with (x, y); then b leaves c behind with x and joins a
+    events = [*begin, (6, "h", "w"), (7, "g", "w"), (8, "b", "y")]
+    assert codes(run(events, {1, 2, 3, 5, 7, 8}, p=0.6)) == set()
+    assert codes(run(events, {1, 2, 3, 5, 7}, p=0.6)) == {("held-back", 1)}
+
+
 def test_a_set_that_no_one_shows_yet_counts_double_above_2():
     begin = [(number, f"u{number}", "x") for number in range(9)]
     events = [*begin, (20, "v", "y"), (21, "w", "y"), (22, "z", "y"), (23, "u8", "y")]

@@ -1,8 +1,9 @@
 """Check what was withheld to reach a target, and what was not, by the sets that people had shown until then.
 
 A further value of a person may be released only if afterwards at least a share p of the people shown in the epoch are
-k-anonymous, or no one more stands alone. A value that z people had shown may be withheld only if not. For k above 2 a
-set that no one has shown yet counts double. When a person's first value is released is the publisher's choice.
+k-anonymous, or no more people stand alone than before. A value that z people had shown may be withheld only if not. For
+k above 2 a set that no one has shown yet counts double. When a person's first value is released is the publisher's
+choice.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _ShownSets:
         return self._of.get(person, _NOTHING)
 
     def allows(self, person: int, after: _Set) -> bool:
-        """Whether the target is met, or no one more stands alone, once a person shows this set."""
+        """Whether the target is met, or no more people stand alone than now, once a person shows this set."""
         change = self._change(person, after)
         shown = len(self._of) + (person not in self._of)
         weight = 2 if self._k > 2 and not self._people[after] else 1

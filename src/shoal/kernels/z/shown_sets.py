@@ -70,9 +70,9 @@ def put(people, groups, tally, person, low, high, k):
 def may_show(people, groups, tally, row, low, high, size, z, expected, k, p):
     """Whether one more value of a person may be shown, so that their set becomes another.
 
-    It may if the target is met afterwards or no one more stands alone. For more than two people, a set that no one
-    shows yet counts double: room is left for those who are to join it. A first value may also be shown if enough
-    others are expected to show just that.
+    It may if the target is met afterwards or no more people stand alone than before. For more than two people, a set
+    that no one shows yet counts double: room is left for those who are to join it. A first value may also be shown if
+    enough others are expected to show just that.
     """
     is_shown = people[row, 3] != 0
     alike = max(groups[group_slot(groups, low, high), 2], 0)
