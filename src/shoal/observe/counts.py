@@ -90,7 +90,9 @@ class SetSummary(RunSummary):
     blocks_used: int = 0
     """Blocks with at least one person's item."""
     items_generalized: int = 0
-    """Items that share their block with others."""
+    """Items that share their block with others; with local recoding, in at least one record."""
+    recoding: str = "global"
+    """With "local" blocks are labels: some contain others."""
     items_dropped: int = 0
     """Items that too few people have, which are not published (`drop_rare`)."""
     entries_dropped: int = 0

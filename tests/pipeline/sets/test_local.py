@@ -308,6 +308,7 @@ path = "trace.parquet"
     )
     ran = command("run", tmp_path / "policy.toml")
     assert "labels of its own precision" in ran.out.decode() + ran.err
+    assert "items in at least one record" in ran.out.decode()
     audited = command(
         "audit", tmp_path / "out.jsonl", "--policy", tmp_path / "policy.toml", "--truth", tmp_path / "in.jsonl",
         "--trace", tmp_path / "trace.parquet",

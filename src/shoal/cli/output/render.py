@@ -285,6 +285,20 @@ def _dropped_lines(summary: SetSummary) -> list[str]:
     ]
 
 
+def _block_lines(summary: SetSummary) -> list[str]:
+    """How many blocks there are, or labels if each record has its own, and how many items they generalize."""
+    share = _share(summary.items_generalized, summary.blocks_before).strip()
+    generalized = f"generalized    {summary.items_generalized:>12,}  items"
+    if summary.recoding == "local":
+        labels = f"labels         {summary.blocks_used:>12,}  for {summary.blocks_before:,} items"
+        return [labels, f"{generalized} in at least one record, {share} of all; the others stay as they are"]
+    return [
+        f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "
+        f"({summary.blocks_used:,} of them in use)",
+        f"{generalized}, {share} of all; the others stay as they are",
+    ]
+
+
 def _set_lines(summary: SetSummary) -> list[str]:
     """The summary of a run, as text."""
     is_distance = summary.error_kind == "distance"
@@ -300,10 +314,7 @@ def _set_lines(summary: SetSummary) -> list[str]:
         lines.append(f"  left empty   {summary.empty_records:>12,}  (no usable item; not published)")
     lines += [
         f"items          {summary.items:>12,}  different ones, of {summary.blocks_before:,} that are known",
-        f"blocks         {summary.blocks_after:>12,}  of {summary.blocks_before:,} before "
-        f"({summary.blocks_used:,} of them in use)",
-        f"generalized    {summary.items_generalized:>12,}  items, "
-        f"{_share(summary.items_generalized, summary.blocks_before).strip()} of all; the others stay as they are",
+        *_block_lines(summary),
         *_dropped_lines(summary),
         f"error          {summary.error:>12,g}  {unit}",
         f"time           {summary.seconds:>12,.1f}  s",

@@ -203,7 +203,7 @@ class SetRun:
         summary.items_generalized = sum(len(own) for own in blocks.values() if len(own) > 1)
         if isinstance(result, LocalKmResult):  # an item may be under several labels
             summary.blocks_before = len({item for own in blocks.values() for item in own})
-            summary.items_generalized = result.items_generalized
+            summary.items_generalized, summary.recoding = result.items_generalized, "local"
         summary.blocks_after, summary.blocks_used = len(blocks), shown.used
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
