@@ -19,6 +19,8 @@ from shoal.schema import Categorical, Numeric, Schema
 
 _MOST_NEAR: Final = 8
 _EXCHANGES: Final = 12
+_EXCHANGES_IN_LANES: Final = 6
+"""A lane sees fewer tuples to choose from: more rounds take longer and lose as much (docs/methods/least-loss.md)."""
 _SMALLEST_EXCHANGED: Final = 20
 _EXCHANGED_FROM: Final = 0.4
 """Where numbers weigh more than labels, clusters exchange members if recent ones lost at least this much."""
@@ -109,7 +111,8 @@ class LeastLoss(StreamMethod):
         # Fewer than k - 1 would find no cluster, and diversity may need more.
         plan[t.CANDIDATES] = max(candidates, 2 * settings.k) if candidates else 0
         plan[t.NEAR] = min(_MOST_NEAR, settings.k)
-        plan[t.EXCHANGES] = _EXCHANGES if _may_exchange(settings) else 0
+        rounds = _EXCHANGES if settings.lanes == 1 else _EXCHANGES_IN_LANES
+        plan[t.EXCHANGES] = rounds if _may_exchange(settings) else 0
         ratios[t.EXCHANGED_FROM] = 0.0 if exchanges else _EXCHANGED_FROM
         price, ratios[t.AGE], ratios[t.FLOOR] = (0.8, 0.25, 1.0) if exchanges else (1.5, 0.2, 0.5)
         ratios[t.PRICE] = price / math.sqrt(settings.k)
