@@ -47,7 +47,7 @@ def methods() -> dict[str, shoal.methods.base.StreamMethod]:
             attribute="job", on_private="generalize", hierarchy=shoal.Hierarchy.by_suffix(), **events
         ),
         "events with a target": shoal.ZAnonymity(
-            attribute="job", target=shoal.KTarget(k=2, p=0.5, start=3), window="10s", person="id", time="at"
+            attribute="job", target=shoal.KTarget(k=2, p=0.5, start=3), window="400s", person="id", time="at"
         ),
     }
 
