@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from shoal.auditor.policy import Policy, words_of
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format, table_paths
@@ -45,6 +46,28 @@ class Sealed:
     path: str
     pieces: int
     opener: Opener
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What tasks read of the release, the truth and the trace."""
+
+    release: list[Share]
+    truth: list[Share]
+    trace: list[Share]
+
+
+def files_of(policy: Policy, what: str, release: Any, truth: Any, trace: Any, max_memory: int | None) -> Files:
+    """The files of an audit of `what`, in the formats of the policy; all three must be given."""
+    if truth is None or trace is None:
+        raise InputError(f"on Spark a release of {what} is audited with its truth and its trace; give both")
+    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    sink = replace(Format.of(policy.section("sink")), names_once=True)
+    return Files(
+        shares_of(release, "release", sink, max_memory),
+        shares_of(truth, "truth", source, max_memory),
+        shares_of(trace, "trace", Format(), max_memory),
+    )
 
 
 def shares_of(what: Any, role: str, expected: Format, max_memory: int | None) -> list[Share]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +14,7 @@ from shoal.auditor.findings import AuditReport, Finding, Notes
 from shoal.auditor.flexible.calibration import check_claims, read_claims
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.layout import check_layout
-from shoal.auditor.policy import Policy, words_of
-from shoal.auditor.reading.paths import Format
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
 from shoal.auditor.tuples.classes import share_sentence
@@ -38,7 +37,7 @@ from shoal.spark.auditor.flexible.records import Checked, CheckRecords, SendReco
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.shares import Files, files_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.tuples.classes import count_marks
 from shoal.spark.auditor.tuples.sending import Persons
@@ -56,29 +55,14 @@ def audit_flexible(
 ) -> AuditReport:
     """Check the promise of a policy for flexible k-anonymity; the truth and the trace must be given."""
     promise, notes = read_flexible_promise(policy), Notes()
-    if truth is None or trace is None:
-        raise InputError("on Spark a release of flexible k is audited with its truth and its trace; give both")
-    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
-    sink = replace(Format.of(policy.section("sink")), names_once=True)
-    files = _Files(
-        shares_of(release, "release", sink, max_memory),
-        shares_of(truth, "truth", source, max_memory),
-        shares_of(trace, "trace", Format(), max_memory),
-    )
+    files = files_of(policy, "flexible k", release, truth, trace, max_memory)
     with notes.guarded():
         _Judge(engine, policy, promise, files, notes).judge()
     return notes.report(promise.method)
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    release: list[Share]
-    truth: list[Share]
-    trace: list[Share]
-
-
 class _Judge:
-    def __init__(self, engine: Engine, policy: Policy, promise: FlexiblePromise, files: _Files, notes: Notes) -> None:
+    def __init__(self, engine: Engine, policy: Policy, promise: FlexiblePromise, files: Files, notes: Notes) -> None:
         self._engine, self._policy, self._promise, self._files, self._notes = engine, policy, promise, files, notes
 
     def judge(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from shoal.auditor.findings import AuditReport, Finding, Notes
 from shoal.auditor.layout import check_layout
-from shoal.auditor.policy import Policy, words_of
-from shoal.auditor.reading.paths import Format
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
@@ -27,7 +26,7 @@ from shoal.spark.auditor.engine import Engine, Message, Step
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.shares import Files, files_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_marks
 from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, merged_facts
@@ -47,29 +46,14 @@ def audit_tuples(
 ) -> AuditReport:
     """Check the promise of a policy for a tuple stream; the truth and the trace must be given."""
     promise, notes = read_tuple_promise(policy), Notes()
-    if truth is None or trace is None:
-        raise InputError("on Spark a release of tuples is audited with its truth and its trace; give both")
-    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
-    sink = replace(Format.of(policy.section("sink")), names_once=True)
-    files = _Files(
-        shares_of(release, "release", sink, max_memory),
-        shares_of(truth, "truth", source, max_memory),
-        shares_of(trace, "trace", Format(), max_memory),
-    )
+    files = files_of(policy, "tuples", release, truth, trace, max_memory)
     with notes.guarded():
         _Judge(engine, policy, promise, files, notes).judge()
     return notes.report(promise.method)
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    release: list[Share]
-    truth: list[Share]
-    trace: list[Share]
-
-
 class _Judge:
-    def __init__(self, engine: Engine, policy: Policy, promise: TuplePromise, files: _Files, notes: Notes) -> None:
+    def __init__(self, engine: Engine, policy: Policy, promise: TuplePromise, files: Files, notes: Notes) -> None:
         self._engine, self._policy, self._promise, self._files, self._notes = engine, policy, promise, files, notes
 
     def judge(self) -> None:

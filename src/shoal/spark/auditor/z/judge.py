@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +10,7 @@ import pyarrow as pa
 
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.layout import check_layout
-from shoal.auditor.policy import Policy, words_of
-from shoal.auditor.reading.paths import Format
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
 from shoal.auditor.trace import VERDICTS
@@ -23,7 +21,7 @@ from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.shares import Share, shares_of
+from shoal.spark.auditor.shares import Files, files_of
 from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 from shoal.spark.auditor.z.facts import FIRST, FindRestarts, ReadFacts, ReadTrace, Restarts
@@ -48,23 +46,15 @@ def audit_z(
     promise, notes = read_z_promise(policy), Notes()
     if promise.k is not None or promise.target is not None:
         raise PolicyError("combine, target: not audited on Spark; use shoal audit without --engine spark")
-    if truth is None or trace is None:
-        raise InputError("on Spark a release of events is audited with its truth and its trace; give both")
-    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
-    sink = replace(Format.of(policy.section("sink")), names_once=True)
-    files = {
-        "release": shares_of(release, "release", sink, max_memory),
-        "truth": shares_of(truth, "truth", source, max_memory),
-        "trace": shares_of(trace, "trace", Format(), max_memory),
-    }
+    files = files_of(policy, "events", release, truth, trace, max_memory)
     with notes.guarded():
         _judge(engine, policy, promise, files, notes)
     return notes.report(promise.method)
 
 
-def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], notes: Notes) -> None:
+def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: Files, notes: Notes) -> None:
     facts = FileFacts()
-    for part in engine.run([*files["release"], *files["truth"]], ReadFacts(policy)):
+    for part in engine.run([*files.release, *files.truth], ReadFacts(policy)):
         facts.add(part)
     missing = [name for name in promise.columns if name not in facts.columns.get("truth", [])]
     if [name for name in missing if not (name == "row" == promise.person)] and facts.count("truth"):
@@ -92,9 +82,9 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, l
     positions = max(-(-released // bins), 1)
     plan = Plan(policy, promise, facts, trace, TruthBins(records, bins), positions, bins, restarts.rows)
     found = engine.run(
-        [*files["release"], *files["trace"]], SendReleased(plan),
+        [*files.release, *files.trace], SendReleased(plan),
         Step(bins, PairRows(plan.records)),
-        Step(bins, CheckEvents(plan), [*files["truth"], *files["trace"]], SendRecords(plan, facts.hidden)),
+        Step(bins, CheckEvents(plan), [*files.truth, *files.trace], SendRecords(plan, facts.hidden)),
         Step(4 * bins, JudgeValues(plan)),
         Step(bins, count_people),
     )  # fmt: skip
@@ -102,11 +92,11 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, l
 
 
 def _read_trace(
-    engine: Engine, policy: Policy, promise: ZPromise, files: dict[str, list[Share]], facts: FileFacts
+    engine: Engine, policy: Policy, promise: ZPromise, files: Files, facts: FileFacts
 ) -> tuple[EntryFacts, Restarts]:
     trace, restarts = EntryFacts(), Restarts(np.zeros(0, np.int64), is_confirmed=True)
-    first = [share for share in files["truth"] if facts.first(share) < FIRST]
-    for part in engine.run([*files["trace"], *first], ReadTrace(policy, facts), Step(1, FindRestarts(promise))):
+    first = [share for share in files.truth if facts.first(share) < FIRST]
+    for part in engine.run([*files.trace, *first], ReadTrace(policy, facts), Step(1, FindRestarts(promise))):
         if isinstance(part, Restarts):
             restarts = part
         else:
