@@ -8,11 +8,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 import shoal
+from shoal.auditor.attacks.released_sets import read_set_evidence
+from shoal.auditor.attacks.settings import Settings
+from shoal.auditor.policy import read_policy
+from shoal.auditor.report.evidence_report import report_evidence
 from shoal.errors import PolicyError
 from shoal.pipeline import Pipeline
 from shoal.pipeline.doctor.doctor import examine
@@ -240,11 +245,45 @@ def test_the_default_does_not_change_the_fingerprint(tmp_path: Path) -> None:
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_attacks_are_refused_with_a_reason(release: Path) -> None:
-    with pytest.raises(PolicyError, match="attacks on sets know one label"):
-        shoal.attack(
-            release / "out.jsonl", policy=policy(), truth=release / "in.jsonl", trace=release / "trace.parquet"
-        )
+def test_attackers_match_every_record_that_may_contain_what_they_know(release: Path) -> None:
+    files = {"truth": release / "in.jsonl", "trace": release / "trace.parquet"}
+    attacks = shoal.attack(release / "out.jsonl", policy=policy(), **files, targets=500).attacks
+    rows, blocks = released(release)
+    sets = [json.loads(line)["items"] for line in (release / "in.jsonl").read_text().splitlines()]
+    covered = [{item for label in row for item in blocks[label]} for row in rows]
+    evidence = read_set_evidence(
+        read_policy(policy()), release / "out.jsonl", **files, settings=Settings(None, 500, 1, print)
+    )
+    code = {item: number for number, item in enumerate(evidence.known.labels)}
+    for pair in {pair for one in sets for pair in combinations(one, 2)}:
+        by_hand = sum(own.issuperset(pair) for own in covered)
+        assert evidence.matching(np.array([code[item] for item in pair])) == by_hand >= 3
+    found = {attack.name: attack for attack in attacks}
+    assert 0 < found["2 known items"].success.value <= 1 / 3
+    assert {name for name, attack in found.items() if attack.why_not} == {
+        "5 known items", "whole record", "item behind a label", "minimality",
+    }  # fmt: skip
+
+
+def test_one_item_for_each_person_is_matched_as_by_hand(tmp_path: Path) -> None:
+    run(tmp_path, [[item] for item in ("a1", "a1", "a1", "a2", "a3", "b1", "b1", "b1")], policy())
+    rows, _ = released(tmp_path)
+    assert sorted(rows) == [["a"]] * 5 + [["b1"]] * 3
+    (one,) = (attack for attack in shoal.attack(tmp_path / "out.jsonl", policy=policy(), truth=tmp_path / "in.jsonl",
+              trace=tmp_path / "trace.parquet").attacks if attack.name == "1 known item")  # fmt: skip
+    assert one.success.value == pytest.approx((5 / 5 + 3 / 3) / 8)
+
+
+def test_the_report_is_written(release: Path) -> None:
+    found = report_evidence(
+        release / "out.jsonl", release / "in.jsonl", policy(), trace=release / "trace.parquet"
+    ).to_dict()
+    rows, _ = released(release)
+    named = sum(label in LEAVES for row in rows for label in row)
+    items = sum(len(json.loads(line)["items"]) for line in (release / "in.jsonl").read_text().splitlines())
+    measured = {measure["name"]: measure for measure in found["utility"]}
+    assert measured["items with their names"]["value"] == pytest.approx(named / items)
+    assert measured["support of frequent pairs"]["why_not"]
 
 
 def test_spark_refuses(tmp_path: Path) -> None:
@@ -266,7 +305,7 @@ def test_data_frames(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hierarchy", "has_trace", "words"),
     [
-        ({"kind": "nested", "tree": TREE}, False, "without a [trace] nobody can audit them"),
+        ({"kind": "nested", "tree": TREE}, False, "the audit cannot check that they are true"),
         ({"kind": "suffix"}, True, "needs a hierarchy that lists its items"),
         ({"kind": "nested", "tree": TREE}, True, None),
     ],

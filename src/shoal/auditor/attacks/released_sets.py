@@ -16,6 +16,7 @@ from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.blocks import read_blocks
+from shoal.auditor.sets.levels import Above
 from shoal.auditor.sets.partition import Partition, from_blocks, from_hierarchy, from_names, from_trace, read_positions
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of
@@ -23,6 +24,7 @@ from shoal.auditor.sets.records import Sets, collect
 from shoal.errors import InputError, PolicyError
 
 _KNOWN: Final = (1, 2, 3, 5)
+LOCAL: Final = "labels differ from record to record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,24 @@ class SetEvidence:
     shown: Sets
     known: Sets
     label_of: Ints
-    """For every item of the truth the number of its released label; -1 if it has none."""
+    """For every item of the truth the number of its released label; -1 if it has none, or several (local recoding)."""
+    above: list[list[int]] | None
+    """Local recoding: for every item of the truth the labels that stand for it in some record."""
     shown_lists: ItemLists
     raw_lists: ItemLists
     method: str
     settings: Settings
+
+    def matching(self, items: Ints) -> int:
+        """How many released records may contain all of these items."""
+        if self.above is None:
+            labels = self.label_of[items]
+            return len(self.shown_lists.with_all(np.unique(labels[labels >= 0]).tolist()))
+        match = np.arange(len(self.shown))
+        for item in items.tolist():
+            holders = [self.shown_lists.holders(label) for label in self.above[item]]
+            match = np.intersect1d(match, np.concatenate(holders)) if holders else match
+        return len(match)
 
 
 def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> SetEvidence:
@@ -45,15 +60,15 @@ def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, sett
         raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
     settings.progress("reading")
     promise = read_set_promise(policy)
-    if promise.is_local:
-        raise PolicyError(
-            "recoding: attacks on sets know one label of every item, and local recoding has several; shoal audit "
-            "counts how many records match what is known"
-        )
     shown = _read_release(release, policy, promise)
     known = read_truth(truth, policy, promise).sets
-    label_of = _partition(promise, release, shown, known, trace)
-    return SetEvidence(shown, known, label_of, _lists(shown), _lists(known), promise.method, settings)
+    if promise.is_local:
+        labels = Above(shown, promise.generalization, read_blocks(release))
+        above: list[list[int]] | None = [labels.item(item) for item in known.labels]
+        label_of = np.full(len(known.labels), -1, np.int64)
+    else:
+        above, label_of = None, _partition(promise, release, shown, known, trace)
+    return SetEvidence(shown, known, label_of, above, _lists(shown), _lists(known), promise.method, settings)
 
 
 def attack_sets(evidence: SetEvidence) -> AttackReport:
@@ -111,8 +126,7 @@ def _lists(sets: Sets) -> ItemLists:
 
 
 def _known_items(evidence: SetEvidence, random: np.random.Generator) -> list[Attack]:
-    shown, known, label_of, settings = evidence.shown, evidence.known, evidence.label_of, evidence.settings
-    released, raw = evidence.shown_lists, evidence.raw_lists
+    shown, known, raw, settings = evidence.shown, evidence.known, evidence.raw_lists, evidence.settings
     found = []
     for count in _KNOWN:
         attack = Attack(
@@ -127,9 +141,8 @@ def _known_items(evidence: SetEvidence, random: np.random.Generator) -> list[Att
         success, before = [], []
         for at in targets.tolist():
             items = random.choice(raw.of(at), size=count, replace=False)
-            labels = label_of[items]
-            match = released.with_all(np.unique(labels[labels >= 0]).tolist())
-            success.append(1 / len(match) if len(match) else 0.0)
+            match = evidence.matching(items)
+            success.append(1 / match if match else 0.0)
             before.append(1 / len(raw.with_all(items.tolist())))
         found.append(
             replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=float(np.mean(before)))
@@ -144,6 +157,8 @@ def _whole_record(evidence: SetEvidence, random: np.random.Generator) -> Attack:
         "Among the records equal to the image of the person's, the one picked is the person's.",
         "all items of the person",
     )  # fmt: skip
+    if evidence.above is not None:
+        return attack.not_applicable(LOCAL)
     image = collect(known.owners, label_of[known.items], len(known), shown.labels, label_of[known.items] >= 0)
     times: dict[bytes, int] = {}
     for key in shown.keys():  # noqa: SIM118
@@ -170,6 +185,8 @@ def _behind_labels(evidence: SetEvidence, random: np.random.Generator) -> list[A
         "The item that made its label necessary (the rarest: without it the others needed no label) is in the record.",
         knows,
     )  # fmt: skip
+    if evidence.above is not None:
+        return [attack.not_applicable(LOCAL) for attack in (simple, minimal)]
     used = np.bincount(known.items, minlength=len(known.labels))
     inside = np.bincount(label_of[(label_of >= 0) & (used > 0)], minlength=len(shown.labels))
     owners, items = known.owners, known.items

@@ -114,7 +114,11 @@ def _recoding_remarks(policy: Policy, method: SetSection) -> Iterator[Remark]:
     if tree is not None and tree.is_open:
         yield Remark("wrong", "recoding", '"local" needs a hierarchy that lists its items; this one accepts any')
     elif policy.trace is None:
-        yield Remark("look", "recoding", "labels differ from record to record: without a [trace] nobody can audit them")
+        yield Remark(
+            "look",
+            "recoding",
+            "labels differ from record to record: without a [trace] the audit cannot check that they are true",
+        )
 
 
 def _rare_remarks(method: SetSection, sets: PeopleSets) -> Iterator[Remark]:
