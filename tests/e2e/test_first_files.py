@@ -429,6 +429,13 @@ def test_a_sample_that_is_too_short_to_tell(scene: Scene) -> None:
     assert b"the sample may be too short to tell" in ended.out
 
 
+def test_a_part_of_a_day_may_be_the_night(scene: Scene) -> None:
+    visits(scene, [144 * n for n in range(100)], sites=100)  # four windows
+    scene.write_policy()
+    assert shoal("doctor", scene.policy).code == 1
+    assert shoal("doctor", scene.policy, "--rows", "50").code == 0
+
+
 def test_input_that_is_not_sorted(scene: Scene) -> None:
     """Two of three rows are late: reported with what to write; once written, nothing is refused."""
     visits(scene, [n * 10 - 60 * (n % 3 > 0) for n in range(400)])

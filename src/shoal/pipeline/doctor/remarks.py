@@ -18,6 +18,7 @@ Level = Literal["good", "look", "wrong"]
 MANY_REFUSED: Final = 0.05
 MOST_REFUSED: Final = 0.5
 FEW_RELEASED: Final = 0.05
+_DAY_NS: Final = 86_400 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _longest_ns(method: Any) -> int:
     """How long a stream must be before decisions are typical."""
     columns = getattr(method, "columns", None)
     if isinstance(columns, Mapping):
-        return max(int(column.window.ns) for column in columns.values())
+        return max(_DAY_NS, *(int(column.window.ns) for column in columns.values()))  # few people are active at night
     deadline = getattr(method, "deadline", None)
     return int(deadline) if isinstance(deadline, Duration) else 0
 
