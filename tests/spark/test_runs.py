@@ -82,16 +82,27 @@ def test_tuples_are_anonymous_on_the_union(session: Any, stage: Stage, anonymize
     assert there.metrics["loss"] <= 1.25 * here.metrics["loss"]
 
 
-def test_shuffled_rows_are_taken_in_the_order_that_is_named(session: Any) -> None:
+@pytest.mark.parametrize("partitions", [1, 3, 16])
+def test_shuffled_rows_are_taken_in_the_order_that_is_named(session: Any, partitions: int) -> None:
     """Spark divides a sorted DataFrame anew in every job; the numbers of records must fit all of them."""
     rows = [{**row, "number": number, "site": row["site"] or "s0"} for number, row in enumerate(events(1500))]
     made = partial(
         shoal.ZAnonymity, z=2, window="20s", person="id", time="ts", attribute="site", lateness="5s", carry=["number"]
     )
     here = made(key=KEY).anonymize(pa.Table.from_pylist(rows)).rows.column("number").to_pylist()
-    frame = session.createDataFrame(rows).repartition(3)
+    frame = session.createDataFrame(rows).repartition(partitions)
     there = shoal.spark.anonymize(frame, made(), order="number", shards=3).select("number").collect()
     assert sorted(row[0] for row in there) == sorted(here)
+
+
+def test_tuples_of_any_number_of_partitions_are_published_alike(session: Any) -> None:
+    rows = [{"number": number, **row, "age": row["age"] or 40} for number, row in enumerate(people(900))]
+    schema = Schema(person="id", quasi=[Numeric("age", low=17, high=90), Numeric("income", low=0, high=1500)])
+    method = shoal.LeastLoss(schema, k=5, deadline=200)
+    frames = [session.createDataFrame(rows).repartition(partitions) for partitions in (1, 3, 16)]
+    found = [shoal.spark.anonymize(frame, method, order="number", shards=3).toArrow().to_pylist() for frame in frames]
+    assert found[0] == found[1] == found[2]
+    assert 0.9 * 900 < len(found[0]) < 900
 
 
 def test_sets_of_an_epoch_are_combined_in_a_dataframe(session: Any) -> None:

@@ -45,11 +45,11 @@ def test_a_run_is_anonymous_on_the_union(session: Any, stage: Stage) -> None:
 def test_dataframes_of_any_number_of_partitions(session: Any) -> None:
     rows = [{"number": number, **record} for number, record in enumerate(records())]
     found = []
-    for partitions in (1, 16):
+    for partitions in (1, 3, 16):
         frame = session.createDataFrame(rows, "number long, id string, place string, speed double, model string")
         frame = frame.repartition(partitions)
         found.append(shoal.spark.anonymize(frame, method(), order="number", shards=3).toArrow().to_pylist())
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert 0.9 * ROWS < len(found[0]) < ROWS
 
 

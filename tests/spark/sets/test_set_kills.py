@@ -1,4 +1,4 @@
-"""An executor of a cluster is killed while it holds sets; the release is the same."""
+"""The driver and all its processes are killed, then an executor that holds sets; the release is the same."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ from tests.spark.test_kills import no_logs_are_left as no_logs_are_left
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
 
-def test_a_release_of_sets_survives_the_death_of_an_executor(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_of_sets_survives_the_death_of_an_executor_and_of_the_driver(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.write(visits(), files=3)
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
     Pipeline(load_policy(policy(stage, COUNTED, "here"))).run()
-    with start(policy(stage, COUNTED, "there"), stage.key) as run:
+    there = policy(stage, COUNTED, "there")
+    with start(there, stage.key, master="local[2]") as run:
+        run.wait_for(WORKER)
+        run.kill_all()
+    assert {path.name for path in stage.folder.glob("there.parquet*")} <= {"there.parquet.partial"}
+    with start(there, stage.key) as run:
         run.wait_for(WORKER)
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
