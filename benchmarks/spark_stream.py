@@ -25,7 +25,7 @@ from benchmarks.measure import Report, parse, parser, short
 from benchmarks.spark_cost import POLICY
 from benchmarks.spark_runs import MASTER, measured_runs, spent_so_far
 
-WARM, MEASURED, EMPTY = 3, 9, 4
+WARM, MEASURED, EMPTY = 3, 6, 3
 EMPTY_ROWS = 100
 _CHECKPOINT = '\n[checkpoint]\npath = "state-{out}"\n'
 _SECONDS = 600
