@@ -14,7 +14,7 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns
+from benchmarks.measure import Cost, Meter, Report, least, measured, parse, parser, rate_columns, short
 from benchmarks.z_peers import BareLoop, naive_cost, zanon_cost
 from benchmarks.z_stream import Stream, make_stream
 from shoal import Pipeline, ZAnonymity
@@ -178,7 +178,7 @@ def compare(stream: Stream, z: int, *, peers: Any) -> tuple[list[list[str]], dic
         rates["shoal, Parquet to Parquet"] = measured(run, tries=3)[0], events
     ours = next(iter(best.values())).processor / events
     rows = [
-        [str(z), name, *cost.rates(count), f"{cost.processor / count / ours:.2g}"]
+        [str(z), name, *cost.rates(count), short(float(f"{cost.processor / count / ours:.2g}"))]
         for name, (cost, count) in rates.items()
     ]
     figures = {name: vars(cost) | {"events": count} for name, (cost, count) in rates.items()}
