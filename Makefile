@@ -74,7 +74,8 @@ cover: $(READY)  ## run without JIT and measure the coverage of kernels, methods
 	rm -f .coverage .coverage.*
 	NUMBA_DISABLE_JIT=1 COVERAGE_PROCESS_START=pyproject.toml $(PYTEST) \
 		-m "not compiled and not slow and not exhaustive and not spark" \
-		$(addprefix tests/,kernels methods auditor crypto laws testing golden hierarchies models reproduce)
+		$(addprefix tests/,kernels methods auditor crypto laws testing golden hierarchies models reproduce \
+		pipeline/sets/test_local.py e2e/test_attestation.py e2e/test_audit_table.py decode/test_zeek.py)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --include='src/shoal/kernels/*,src/shoal/methods/*,src/shoal/auditor/*,src/shoal/crypto/*' \
 		--show-missing --skip-covered --fail-under=97
