@@ -1,7 +1,8 @@
-"""What sets, flexible k and tuples cost on Spark: python -m benchmarks.spark_batch [--cases N]
+"""What batches cost on Spark: sets, flexible k, tuples, z with combine or a target: python -m benchmarks.spark_batch
 
-Processor time next to one process, both from files to files with the same policy. Start-up is a run over a thousand
-rows; the run over all rows follows in the same process.
+Processor time next to one process, both from files to files with the same policy. Each engine is one process that runs
+all methods one after another: of each twice a thousand rows, then all of them. The first of these runs loads what the
+method needs, the second shows what any run costs, the third what its rows cost.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Report, parse, parser, short
 from benchmarks.spark_cost import FILES
-from benchmarks.spark_runs import MASTER, measured_runs
+from benchmarks.spark_parts import events
+from benchmarks.spark_runs import MASTER, Ran, measured_runs
 
 SETS = """
 [stream]
@@ -84,6 +87,22 @@ high = 100
 kind = "parquet"
 path = "{out}/"
 """
+VALUES = """
+[stream]
+person = "user"
+time = "ts"
+[source]
+kind = "parquet"
+path = "in/"
+[anonymize]
+method = "z-anonymity"
+attribute = "site"
+window = "10min"
+{more}
+[sink]
+kind = "parquet"
+path = "{out}/"
+"""
 PLACES = {f"p{a}": {f"p{a}.{b}": [f"p{a}.{b}.{c}" for c in range(6)] for b in range(6)} for a in range(6)}
 DEVICES = {f"brand {a}": [f"device {a}.{b}" for b in range(20)] for a in range(20)}
 
@@ -135,48 +154,77 @@ def _policy(text: str, **values: str) -> str:
     return text
 
 
-CASES: list[tuple[str, int, Callable[[int], pa.Table], str]] = [
-    ("k^m-apriori, m = 2", 200_000, items, _policy(SETS, method="k^m-apriori", m="2", more="")),
-    ("k^m, m = 3, sampled", 200_000, items,
-     _policy(SETS, method="k^m", m="3", more="sigma = 0.95\ntrials = 2\ncounted = 1")),
-    ("flexible-k", 100_000, measurements,
-     _policy(FLEXIBLE, places=_toml({"anywhere": PLACES}), devices=_toml({"any device": DEVICES}))),
-    ("least-loss", 100_000, measurements, _policy(LEAST_LOSS, places=_toml({"anywhere": PLACES}))),
+@dataclass(frozen=True)
+class Case:
+    """A method, and the rows that it is measured on."""
+
+    name: str
+    rows: int
+    table: Callable[[int], pa.Table]
+    policy: str
+
+
+CASES = [
+    Case("k^m-apriori, m = 2", 3_000_000, items, _policy(SETS, method="k^m-apriori", m="2", more="")),
+    Case("k^m, m = 3, sampled", 2_000_000, items,
+         _policy(SETS, method="k^m", m="3", more="sigma = 0.95\ntrials = 2\ncounted = 1")),
+    Case("flexible-k", 1_000_000, measurements,
+         _policy(FLEXIBLE, places=_toml({"anywhere": PLACES}), devices=_toml({"any device": DEVICES}))),
+    Case("least-loss", 400_000, measurements, _policy(LEAST_LOSS, places=_toml({"anywhere": PLACES}))),
+    Case("z, combine", 800_000, events, _policy(VALUES, more='z = 20\ncombine = "k"\nk = 5')),
+    Case("z, target", 4_000_000, events, _policy(VALUES, more="target = {k = 2, p = 0.9}")),
 ]  # fmt: skip
+COLUMNS = ["method", "rows", "run", "a thousand rows, processor s", "all rows, in the JVM", "in Python",
+           "rows per processor s", "times", "times beyond a thousand rows", "released"]  # fmt: skip
 
 
-def cost(report: Report, *, tiny: bool, cases: int = len(CASES)) -> None:
+def cost(report: Report, cases: Sequence[Case], *, tiny: bool) -> None:
     """Processor seconds of each method."""
-    lines = []
     with tempfile.TemporaryDirectory() as place:
         key = Path(place) / "key"
         key.write_bytes(bytes(range(32, 64)))
         key.chmod(0o600)
         env = {**os.environ, "SHOAL_KEY_FILE": str(key)}
-        for number, (name, rows, make, policy) in enumerate(CASES[:cases]):
-            few, whole = Path(place) / f"few {number}", Path(place) / f"all {number}"
-            write(few, policy, make(1_000))
-            write(whole, policy, make(2_000 if tiny else rows))
-            rate = 0.0
-            runs = [("one process", "here", False), (f"Spark, {MASTER}", "there", True)]
-            for where, out, on_spark in runs[: 1 if tiny else 2]:
-                start, ran = measured_runs([few / f"{out}.toml", whole / f"{out}.toml"], env, on_spark=on_spark)
-                own = rows / max(ran.spent.total, 0.01)
-                rate = rate or own
-                lines.append([name, where, short(start.spent.total), short(ran.spent.java), short(ran.spent.python),
-                              short(own), f"{own / rate:.2f}", f"{ran.released:,}"])  # fmt: skip
-    columns = ["method", "run", "start-up, processor s", "rest in the JVM", "rest in Python", "rows per processor s",
-               "times", "released"]  # fmt: skip
-    report.table("cost", columns, lines)
+        folders = [_folder(Path(place) / str(number), case) for number, case in enumerate(cases)]
+        here = _runs(folders, "here", env, on_spark=False)
+        there = [] if tiny else _runs(folders, "there", env, on_spark=True)  # starting Spark takes longer than that
+    lines = []
+    for number, case in enumerate(cases):
+        runs = {"one process": here[number]} | ({f"Spark, {MASTER}": there[number]} if there else {})
+        lines += [_line(case, name, ran, here[number]) for name, ran in runs.items()]
+    report.table("cost", COLUMNS, lines)
+
+
+def _folder(folder: Path, case: Case) -> Path:
+    write(folder / "few", case.policy, case.table(1_000))
+    write(folder / "all", case.policy, case.table(case.rows))
+    return folder
+
+
+def _runs(folders: Sequence[Path], out: str, env: dict[str, str], *, on_spark: bool) -> list[tuple[Ran, Ran]]:
+    """Of each folder a run of few rows that is not the first, and one of all rows."""
+    policies = [folder / size / f"{out}.toml" for folder in folders for size in ("few", "few", "all")]
+    ran = measured_runs(policies, env, on_spark=on_spark)
+    return list(zip(ran[1::3], ran[2::3], strict=True))
+
+
+def _line(case: Case, name: str, own: tuple[Ran, Ran], one: tuple[Ran, Ran]) -> list[str]:
+    (few, ran), (least, plain) = own, one
+    spent = max(ran.spent.total, 0.01)
+    times = plain.spent.total / spent
+    beyond = (plain.spent.total - least.spent.total) / max(ran.spent.total - few.spent.total, 0.01)
+    return [case.name, f"{case.rows:,}", name, short(few.spent.total), short(ran.spent.java), short(ran.spent.python),
+            short(case.rows / spent), f"{times:.2f}", f"{beyond:.2f}", f"{ran.released:,}"]  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the table."""
     asked = parser(__doc__)
-    asked.add_argument("--cases", type=int, default=len(CASES), help="how many of the methods to run, from the first")
+    asked.add_argument("--only", nargs="+", default=[case.name for case in CASES], help="names of methods to run")
     given = parse(asked, arguments)
     report = Report(__file__, given)
-    cost(report, tiny=given.tiny, cases=given.cases)
+    chosen = [case for case in CASES if case.name in given.only]
+    cost(report, [replace(case, rows=2_000) for case in chosen] if given.tiny else chosen, tiny=given.tiny)
     report.write()
 
 

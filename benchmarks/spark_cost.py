@@ -1,8 +1,8 @@
-"""What Spark costs in processor time: python -m benchmarks.spark_cost [--rows N]
+"""What Spark costs in processor time: python -m benchmarks.spark_cost [--rows N ...]
 
 z-anonymity from Parquet files to Parquet files, by one process and on Spark with two tasks at a time, both with the
 same policy. Processor seconds are those of all processes, the JVM included. Start-up is a run over a thousand rows; the
-run over all rows follows in the same process.
+runs over many rows follow in the same process, in the order given.
 """
 
 from __future__ import annotations
@@ -81,30 +81,36 @@ def run_measured(folder: Path, env: dict[str, str], words: Sequence[str]) -> tup
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure the table."""
     asked = parser(__doc__)
-    asked.add_argument("--rows", type=int, default=4_000_000)
+    asked.add_argument("--rows", type=int, nargs="+", default=[4_000_000, 16_000_000])
     given = parse(asked, arguments)
-    rows = 2_000 if given.tiny else given.rows
+    sizes = [2_000] if given.tiny else given.rows
     report = Report(__file__, given)
     with tempfile.TemporaryDirectory() as place:
         key = Path(place) / "key"
         key.write_bytes(bytes(range(32, 64)))
         key.chmod(0o600)
         env = {**os.environ, "SHOAL_KEY_FILE": str(key)}
-        few, all_rows = Path(place) / "few", Path(place) / "all"
-        write_events(few, 1_000)
-        write_events(all_rows, rows)
-        lines, rates = [], []
-        runs = [("one process", "here", False), (f"Spark, {MASTER}", "there", True)]
-        for name, out, on_spark in runs[: 1 if given.tiny else 2]:  # starting Spark takes longer than a tiny run may
-            policies = [few / f"{out}.toml", all_rows / f"{out}.toml"]
-            start, whole = measured_runs(policies, env, on_spark=on_spark)
-            rates.append(rows / max(whole.spent.total, 0.01))
-            lines.append([name, short(start.spent.total), short(whole.spent.java), short(whole.spent.python),
-                          short(rates[-1]), f"{rates[-1] / rates[0]:.2f}", f"{whole.released:,}"])  # fmt: skip
-        same = given.tiny or _table(all_rows / "here").equals(_table(all_rows / "there"))
+        folders = [Path(place) / str(number) for number in range(len(sizes) + 1)]
+        for folder, rows in zip(folders, [1_000, *sizes], strict=True):
+            write_events(folder, rows)
+        here, there = (
+            # starting Spark takes longer than a tiny run may
+            [] if given.tiny and on_spark else measured_runs([one / name for one in folders], env, on_spark=on_spark)
+            for name, on_spark in (("here.toml", False), ("there.toml", True))
+        )
+        lines = []
+        for number, rows in enumerate(sizes, start=1):
+            least = here[number].spent.total
+            for name, runs in (("one process", here), (f"Spark, {MASTER}", there)):
+                if runs:
+                    spent = runs[number].spent
+                    lines.append([name, f"{rows:,}", short(runs[0].spent.total), short(spent.java), short(spent.python),
+                                  short(rows / max(spent.total, 0.01)), f"{least / spent.total:.2f}",
+                                  f"{runs[number].released:,}"])  # fmt: skip
+        same = given.tiny or all(_table(one / "here").equals(_table(one / "there")) for one in folders)
         columns = [
-            "run", "start-up, processor s", "rest in the JVM", "rest in Python", "events per processor s", "times",
-            "released",
+            "run", "events", "start-up, processor s", "rest in the JVM", "rest in Python", "events per processor s",
+            "times", "released",
         ]  # fmt: skip
         report.table("z", columns, lines)
         report.text("same", f"Both released the same rows in the same order: {'yes' if same else 'NO'}.")

@@ -1,4 +1,4 @@
-"""Runs of policies one after another in one process, on Spark or not, and the processor seconds of each.
+"""Runs or audits of policies one after another in one process, on Spark or not, and the processor seconds of each.
 
 The first run compiles, imports and starts Spark and its workers; the next one shows what its rows cost. To subtract
 the seconds of two processes from each other instead would leave little but the noise of two start-ups.
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 MASTER = "local[2]"
 _SESSION, _USER = 3, 11
@@ -36,15 +36,17 @@ class Spent(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A run: what it cost, and how many rows it released."""
+    """A run: what it cost, and how many rows it released; of an audit, the number of findings."""
 
     spent: Spent
     released: int
 
 
-def measured_runs(policies: Sequence[Path], env: dict[str, str], *, on_spark: bool) -> list[Ran]:
-    """Run policies in a new process, one after another; the first run includes the start."""
-    command = [sys.executable, "-m", "benchmarks.spark_runs", MASTER if on_spark else "", *map(str, policies)]
+def measured_runs(
+    policies: Sequence[Path], env: dict[str, str], *, on_spark: bool, work: Literal["run", "audit"] = "run"
+) -> list[Ran]:
+    """Run policies in a new process, one after another, or audit what they released; the first includes the start."""
+    command = [sys.executable, "-m", "benchmarks.spark_runs", work, MASTER if on_spark else "", *map(str, policies)]
     root = str(Path(__file__).parents[1])
     env = {**env, "PYTHONPATH": os.pathsep.join([root, *filter(None, [env.get("PYTHONPATH")])])}
     found = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True, start_new_session=True)
@@ -89,13 +91,31 @@ def _execute(policy_path: str, master: str) -> int:
     return int(SparkStream(policy, Observer(), master=master, once=True).execute().released)
 
 
-def print_runs(master: str, *policies: str) -> None:
-    """Run policies and print the processor seconds and the released rows of each."""
+def _audit(policy_path: str, master: str) -> int:
+    """Audit what a policy released: its source is the truth, and it has a trace."""
+    from shoal.auditor import audit
+    from shoal.cli.evidence.audit import read_private_trace
+    from shoal.policy import load_policy
+    from shoal.spark.evidence import audit_on_spark, sealed_trace
+
+    path = Path(policy_path)
+    policy = load_policy(path)
+    assert policy.trace is not None
+    release, truth, trace = policy.file_sink.path.path, path.parent / "in", policy.trace.path.path
+    if master:
+        report = audit_on_spark(release, truth, sealed_trace(trace), path, max_memory=None, master=master)
+    else:
+        report = audit(release, truth=truth, trace=read_private_trace(trace), policy=path)
+    return len(report.findings)
+
+
+def print_runs(work: str, master: str, *policies: str) -> None:
+    """Run or audit policies, and print the processor seconds and the released rows or findings of each."""
     before = Spent(0, 0)
     for policy in policies:
-        released = _execute(policy, master)
+        found = (_audit if work == "audit" else _execute)(policy, master)
         now = spent_so_far()
-        print(json.dumps([now.since(before), released]), flush=True)
+        print(json.dumps([now.since(before), found]), flush=True)
         before = now
 
 

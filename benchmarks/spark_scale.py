@@ -1,36 +1,41 @@
 """A simulated cluster at a billion events an hour: python -m benchmarks.spark_scale [--rows N]
 
-Each step of z-anonymity on Spark is measured in this process, without Spark; what the JVM, decoding and encoding need
-for an event is that of `spark_cost`. A simulation then runs micro-batches of a minute on a number of cores: tasks of a
-step start when a core is free, a step starts when the one before has ended. Values are skewed, one of them may have a
-tenth of all events, and some tasks are slow. The last column checks the arithmetic: without slow tasks, no schedule is
-faster than the work of every step divided by the cores, or than its longest task.
+What an event costs from end to end, and what is written of the state, is taken from the results of `spark_cost`,
+`spark_stream` and `z_memory`: measure those first. Each step of z-anonymity is measured in this process, without Spark;
+what is left of the cost of a stream is divided among the steps. A simulation then runs micro-batches of a minute on a
+number of cores: tasks of a step start when a core is free, a step starts when the one before has ended. Values are
+skewed, one of them may have a tenth of all events, and some tasks are slow. The last column checks the arithmetic:
+without slow tasks, no schedule is faster than the work of every step divided by the cores, or than its longest task.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from benchmarks.measure import Report, parse, parser, short
+from benchmarks.measure import RESULTS, Report, parse, parser, short
 from benchmarks.spark_parts import Steps, events
+from benchmarks.spark_stream import MEASURED, WARM
 from shoal import ZAnonymity
 from shoal.spark.recipe import Recipe
 from shoal.spark.z.pieces import ROWS_OF_A_RANGE
 
 BILLION_AN_HOUR = 1_000_000_000 / 60
 """Events of a micro-batch of a minute."""
+A_SECOND = BILLION_AN_HOUR / 60
 BLOCK = 65_536
-MOVING = 1.4e-6
-"""Processor seconds for an event outside the steps, by `spark_cost`: the JVM, decoding and encoding."""
 SLOW_SHARE, SLOWER = 0.02, 5.0
 """Of the tasks, this share takes this many times as long."""
 VALUES = 10_000
@@ -46,16 +51,65 @@ class Rates:
     judge: float
     merge: float
 
+    @property
+    def total(self) -> float:
+        """Of all steps."""
+        return self.admit + self.split + self.judge + self.merge
 
-def measured_rates(rows: int) -> tuple[Rates, float]:
-    """What the steps take, and the bytes that move between tasks for an event."""
+    def costing(self, whole: float) -> Rates:
+        """With what an event costs outside the steps: the JVM, decoding, encoding, writing state."""
+        more = max(whole - self.total, 0.0) / 3
+        return Rates(self.admit, self.split + more, self.judge + more, self.merge + more)
+
+
+def measured_rates(rows: int, *, hot: bool = False) -> tuple[Rates, float]:
+    """What the steps take, and the bytes that move between tasks for an event; `hot`: all events have one value."""
     method = ZAnonymity(z=20, window="1h", person="user", time="ts", attribute="site")
     steps, table = Steps(Recipe.of(method), method, 16), events(rows)
+    if hot:
+        table = table.set_column(table.schema.get_field_index("site"), "site", pa.repeat("hot", rows))
     for _ in steps.measured(table.slice(0, 1_000)):  # loads the compiled functions
         pass
-    admit, split, judge, merge = (cost.processor / rows for _, cost in steps.measured(table))
-    more, moved = MOVING / 3, steps.to_shards + steps.to_ranges
-    return Rates(admit, split + more, judge + more, merge + more), moved / rows
+    rates = Rates(*(cost.processor / rows for _, cost in steps.measured(table)))
+    return rates, (steps.to_shards + steps.to_ranges) / rows
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """What was measured on Spark from files to files."""
+
+    batch: float
+    """Processor seconds for a further event of a batch."""
+    stream: float
+    """Processor seconds for a further event of a micro-batch, with its state."""
+    micro_batch: float
+    """Processor seconds for a micro-batch without events."""
+    state: float
+    """Bytes of state written for an event."""
+    pair: float
+    """Bytes of memory for a live pair."""
+
+
+def end_to_end() -> EndToEnd:
+    """The figures of the results of other benchmarks."""
+    sizes, seconds = [], []
+    for run, events_text, _, java, python, *_ in _result("spark_cost")["blocks"]["z"]["rows"]:
+        if run.startswith("Spark"):
+            sizes.append(float(events_text.replace(",", "")))
+            seconds.append(float(java) + float(python))
+    batch = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])
+    stream = _result("spark_stream")["figures"]
+    spent = [sum(one["spent"]) for one in stream["follow"]]
+    full, empty = slice(WARM, WARM + MEASURED), mean(spent[WARM + MEASURED :])
+    written = mean(one["logs"] + one["snapshots"] for one in stream["follow"][full])
+    pairs = _result("z_memory")["figures"]["runs"][-1]["table_bytes_per_pair"]
+    rows = stream["rows"]
+    return EndToEnd(batch, (mean(spent[full]) - empty) / rows, empty, written / rows, pairs)
+
+
+def _result(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
 
 
 def shares(shards: int, hot: float) -> Floats:
@@ -110,6 +164,11 @@ def lines_of(rates: Rates, cases: Sequence[tuple[int, int, float, bool]]) -> lis
     return found
 
 
+def _cores(what: str, event: float, micro_batch: float = 0.0) -> list[str]:
+    """A line: processor seconds for a minute of events, in micro-batches of a minute."""
+    return [what, f"{event * 1e6:.2f}", f"{event * A_SECOND + micro_batch / 60:.2f}"]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and simulate."""
     asked = parser(__doc__)
@@ -120,7 +179,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         key = Path(folder) / "key"
         key.write_bytes(bytes(range(32, 64)))
         with patch.dict(os.environ, SHOAL_KEY_FILE=str(key)):
-            rates, moved = measured_rates(3_000 if given.tiny else given.rows)
+            rows = 3_000 if given.tiny else given.rows
+            steps, moved = measured_rates(rows)
+            hot, _ = measured_rates(rows, hot=True)
+    known = end_to_end()
+    rates = steps.costing(known.stream)
     cases = [
         (cores, shards, hot, slow)
         for cores, shards in ((2, 16), (8, 16), (8, 64))
@@ -129,20 +192,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     columns = ["cores", "shards", "events of one value", "stragglers", "largest shard",
                "seconds for a minute of events", "keeps up", "times the least possible"]  # fmt: skip
     report.table("minutes", columns, lines_of(rates, cases))
-    steps = steps_of(BILLION_AN_HOUR, rates, 16, 0.0)
-    work = float(sum(tasks.sum() for tasks in steps))
-    hot = 60 / (BILLION_AN_HOUR * rates.judge)
-    admitted = 60 / (BILLION_AN_HOUR * rates.admit)
-    report.table(
-        "needs",
-        ["a billion events an hour", ""],
-        [
-            ["cores that are busy all the time", f"{work / 60:.1f}"],
-            ["moved between tasks, MB a second", short(moved * BILLION_AN_HOUR / 60 / 1e6)],
-            ["if all events had one value, one task could judge this many times as many", f"{hot:.1f}"],
-            ["admission could take this many times as many", f"{admitted:.0f}"],
-        ],
-    )
+    report.table("cores", ["what is counted", "µs an event", "cores that are busy all the time"], [
+        _cores("the steps of the method alone, without Spark", steps.total),
+        _cores("a batch, from files to files", known.batch),
+        _cores("a stream with its state, from files to files", known.stream, known.micro_batch),
+    ])  # fmt: skip
+    alone, own = 1 / hot.judge, 1 / hot.costing(known.stream).judge
+    report.table("needs", ["a billion events an hour", ""], [
+        ["moved between tasks: bytes an event", short(moved)],
+        ["moved between tasks: MB a second", short(moved * A_SECOND / 1e6)],
+        ["state written: bytes an event", short(known.state)],
+        ["state written: MB a second", short(known.state * A_SECOND / 1e6)],
+        ["memory for a live (person, value) pair: bytes", short(known.pair)],
+        ["memory for 300 million live pairs: GB", short(known.pair * 0.3)],
+        ["events of one value that one task judges in a second, the step alone", short(alone)],
+        ["the same with what Spark adds", short(own)],
+        ["so if all events had one value, one task could judge this many times as many", f"{own / A_SECOND:.1f}"],
+        ["admission could take this many times as many", f"{1 / steps.admit / A_SECOND:.0f}"],
+    ])  # fmt: skip
     report.write()
 
 

@@ -1,8 +1,9 @@
 """What micro-batches cost on Spark: python -m benchmarks.spark_stream [--rows N]
 
-z-anonymity from Parquet files to Parquet files in micro-batches of one file each, in one process. The first ones warm
-up and are left out; some almost empty ones at the end show what a micro-batch costs by itself. What is written to the
-state is compared with the size of the whole state. One process without Spark reads the same files with a checkpoint.
+z-anonymity from Parquet files to Parquet files in micro-batches of one file each: in one run with --follow, which gets
+the next file as soon as a micro-batch has ended, and in a run with --once for each file. The first ones warm up and are
+left out; some almost empty ones at the end show what a micro-batch costs by itself. What is written to the state is
+compared with the size of the whole state. One process without Spark reads the same files with a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Report, parse, parser, short
 from benchmarks.spark_cost import POLICY
 from benchmarks.spark_runs import MASTER, measured_runs, spent_so_far
+from shoal.observe.observer import Observer
+from shoal.pipeline.stopping import Stop
+from shoal.policy import load_policy
 
 WARM, MEASURED, EMPTY = 3, 6, 3
 EMPTY_ROWS = 100
+WAYS = ("follow", "once")
 _CHECKPOINT = '\n[checkpoint]\npath = "state-{out}"\n'
+_AT_ONCE = 'every = "1ms"\n'
+"""A micro-batch begins as soon as the one before has ended."""
 _SECONDS = 600
 """The time of a micro-batch; the window is an hour."""
 
@@ -46,45 +53,88 @@ def files_of(folder: Path, counts: Sequence[int]) -> list[Path]:
     return paths
 
 
-def policy_of(folder: Path, out: str) -> Path:
+def policy_of(folder: Path, out: str, more: str = "") -> Path:
     """A policy with a checkpoint that reads the files of a folder."""
     path = folder / f"{out}.toml"
-    path.write_text((POLICY + _CHECKPOINT).format(out=out))
+    path.write_text((POLICY + _CHECKPOINT).format(out=out) + more)
     return path
 
 
-def follow(folder: Path) -> list[dict[str, Any]]:
-    """Add one file after another and read it; what each micro-batch cost and wrote."""
-    from shoal.observe.observer import Observer
-    from shoal.policy import load_policy
-    from shoal.spark.streams.run import SparkStream
+class Arrivals:
+    """Files that come one after another, and what the micro-batch of each cost and wrote."""
 
-    policy, state = load_policy(policy_of(folder, "there")), folder / "state-there"
-    (folder / "in").mkdir()
-    found, known, before = [], set[Path](), spent_so_far()
-    for path in sorted((folder / "coming").iterdir()):
-        path.rename(folder / "in" / path.name)
-        SparkStream(policy, Observer(), master=MASTER, once=True).execute()
-        now, stored = spent_so_far(), set(state.glob("shard-*"))
-        new = stored - known
-        found.append({
-            "spent": now.since(before), "logs": _bytes(path for path in new if path.name.endswith(".log")),
+    def __init__(self, folder: Path) -> None:
+        self._files = sorted((folder / "coming").iterdir())
+        self._folder, self._known, self._before = folder, set[Path](), spent_so_far()
+        self.found: list[dict[str, Any]] = []
+        (folder / "in").mkdir()
+
+    def add(self) -> bool:
+        """Add the next file to the source; False if there are no more."""
+        if not self._files:
+            return False
+        path = self._files.pop(0)
+        path.rename(self._folder / "in" / path.name)
+        return True
+
+    def note(self) -> None:
+        """A micro-batch has ended."""
+        now, stored = spent_so_far(), set((self._folder / "state-there").glob("shard-*"))
+        new = stored - self._known
+        self.found.append({
+            "spent": now.since(self._before), "logs": _bytes(path for path in new if path.name.endswith(".log")),
             "snapshots": _bytes(path for path in new if not path.name.endswith(".log")), "stored": _bytes(stored),
         })  # fmt: skip
-        known, before = stored, now
-    return found
+        self._known, self._before = stored, now
+
+
+class Feeding(Observer):
+    """Adds the next file when a micro-batch has ended, so that a run that follows never waits; then stops it."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        super().__init__()
+        self.stop, self._arrivals = Stop(), arrivals
+
+    def committed(self, commit: Any) -> None:
+        """A micro-batch has ended."""
+        self._arrivals.note()
+        if not self._arrivals.add():
+            self.stop.ask()
+
+
+def follow(folder: Path) -> list[dict[str, Any]]:
+    """All files in one run with --follow."""
+    from shoal.spark.streams.run import SparkStream
+
+    arrivals = Arrivals(folder)
+    arrivals.add()
+    feeding = Feeding(arrivals)
+    policy = load_policy(policy_of(folder, "there", _AT_ONCE))
+    SparkStream(policy, feeding, master=MASTER, stop=feeding.stop, follow=True).execute()
+    return arrivals.found
+
+
+def once(folder: Path) -> list[dict[str, Any]]:
+    """A run with --once for each file."""
+    from shoal.spark.streams.run import SparkStream
+
+    arrivals, policy = Arrivals(folder), load_policy(policy_of(folder, "there"))
+    while arrivals.add():
+        SparkStream(policy, Observer(), master=MASTER, once=True).execute()
+        arrivals.note()
+    return arrivals.found
 
 
 def _bytes(paths: Any) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def _followed(folder: Path, env: dict[str, str]) -> list[dict[str, Any]]:
-    """`follow` in a process and session of its own."""
-    command = [sys.executable, "-m", "benchmarks.spark_stream", "--follow", str(folder)]
+def _streamed(folder: Path, env: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Both ways, one after another in a process and session of their own."""
+    command = [sys.executable, "-m", "benchmarks.spark_stream", "--folder", str(folder)]
     env = {**env, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), env.get("PYTHONPATH", "")])}
     printed = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=True, start_new_session=True).stdout
-    found: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
+    found: dict[str, list[dict[str, Any]]] = json.loads(printed.splitlines()[-1])
     return found
 
 
@@ -105,16 +155,20 @@ def measure(report: Report, rows: int, *, tiny: bool) -> None:
         lines = [["one process", f"{rows:,}", "0", short(per_file), short(plain_rate), "1.00"]]
         state: list[list[str]] = []
         if not tiny:  # starting Spark takes longer than a tiny run may
-            files_of(many / "coming", [*counts, *[EMPTY_ROWS] * EMPTY])
-            found = _followed(many, env)
-            for name, part, size in ((f"Spark, {MASTER}", found[WARM : WARM + MEASURED], rows),
-                                     (f"Spark, {MASTER}", found[WARM + MEASURED :], EMPTY_ROWS)):  # fmt: skip
-                java, python = (mean(one["spent"][at] for one in part) for at in (0, 1))
-                rate = size / (java + python)
-                lines.append([name, f"{size:,}", short(java), short(python), short(rate), f"{rate / plain_rate:.2f}"])
+            sizes = [*counts, *[EMPTY_ROWS] * EMPTY]
+            for way in WAYS:
+                files_of(many / way / "coming", sizes)
+            report.figures["rows"] = rows
+            for way, found in _streamed(many, env).items():
+                report.figures[way] = found
+                for part, size in ((found[WARM : WARM + MEASURED], rows), (found[WARM + MEASURED :], EMPTY_ROWS)):
+                    java, python = (mean(one["spent"][at] for one in part) for at in (0, 1))
+                    rate = size / (java + python)
+                    lines.append([f"Spark, {MASTER}, --{way}", f"{size:,}", short(java), short(python), short(rate),
+                                  f"{rate / plain_rate:.2f}"])  # fmt: skip
             state = [
                 [f"{number + 1}", f"{size:,}", *(short(one[name] / 1e6) for name in ("logs", "snapshots", "stored"))]
-                for number, (one, size) in enumerate(zip(found, [*counts, *[EMPTY_ROWS] * EMPTY], strict=True))
+                for number, (one, size) in enumerate(zip(report.figures["follow"], sizes, strict=True))
             ]
     report.table("cost", ["run", "events of a micro-batch", "in the JVM, processor s", "in Python",
                           "events per processor s", "times"], lines)  # fmt: skip
@@ -127,10 +181,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure both tables."""
     asked = parser(__doc__)
     asked.add_argument("--rows", type=int, default=500_000, help="events of a micro-batch")
-    asked.add_argument("--follow", help="used by itself: read the files of this folder")
+    asked.add_argument("--folder", type=Path, help="used by itself: read the files below this folder")
     given = parse(asked, arguments)
-    if given.follow:
-        print(json.dumps(follow(Path(given.follow))))
+    if given.folder:
+        print(json.dumps({"follow": follow(given.folder / "follow"), "once": once(given.folder / "once")}))
         return
     report = Report(__file__, given)
     measure(report, 2_000 if given.tiny else given.rows, tiny=given.tiny)

@@ -110,16 +110,20 @@ def test_the_log_has_one_object_per_line() -> None:
     clock.now += 10
     log.progress(SUMMARY)
     log.progress(SUMMARY)
+    log.step("too early")
+    clock.now += 10
+    log.step("Spark stage 3: 1 of 2 tasks")
     log.committed(lambda: COMMIT)
     log.z_set("2026-01-01T00:00:00Z", 5)
     log.resumed(12)
     log.warn("careful")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    events = ["compiling", "progress", "committed", "z set", "resumed", "warning"]
+    events = ["compiling", "progress", "step", "committed", "z set", "resumed", "warning"]
     assert [line["event"] for line in lines] == events
     assert lines[0]["time"] == "1970-01-01T00:16:40.000Z"
     assert lines[1] | {"rows_in": 100, "released": 70, "suppressed": 10, "dead": 5} == lines[1]
-    assert (lines[2]["pending"], lines[2]["lag"]) == (15, 42)
+    assert lines[2]["message"] == "Spark stage 3: 1 of 2 tasks"
+    assert (lines[3]["pending"], lines[3]["lag"]) == (15, 42)
     assert lines[-1]["level"] == "warning"
 
 

@@ -212,7 +212,7 @@ def test_a_stopped_run_names_the_files_that_are_there(tmp_path: Path) -> None:
 
 
 def test_the_summary_says_that_it_stopped(of: Policy) -> None:
-    from shoal.cli.output.render import summary_lines
+    from shoal.cli.output.summary_text import summary_lines
 
     stop = Stop()
     summary = execute(of, FIRST, stop.ask, stop=stop)

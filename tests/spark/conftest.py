@@ -36,6 +36,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     del os.environ["SHOAL_KEY_FILE"]
 
 
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A key for methods that are made from a recipe, without Spark."""
+    path = tmp_path_factory.mktemp("keys") / "key"
+    path.write_bytes(KEY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOAL_KEY_FILE", str(path))
+        yield
+
+
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     """A folder for one test."""

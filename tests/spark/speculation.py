@@ -19,6 +19,7 @@ from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
 from shoal.spark.streams.run import SparkStream
+from shoal.spark.workers import InWorker
 from tests.spark.scene import SETTINGS
 
 SPECULATION = {
@@ -26,7 +27,7 @@ SPECULATION = {
     "spark.speculation.multiplier": "1", "spark.speculation.efficiency.enabled": "false",
     "spark.speculation.task.duration.threshold": "2s",
 }  # fmt: skip
-TWICE = ("WriteRanges", "JudgeShards", "WriteParts", "DecideShards", "ContinueShards")
+TWICE = ("WriteRanges", "JudgeShards", "WriteParts", "DecideShards", "ContinueShards", "ContinueFlexible")
 """Tasks that write files or decide: those whose second attempt could do harm."""
 _PARTITION = {"JudgeShards": 1}  # the first one of its stage has the refused records
 _PATIENCE = 300
@@ -73,8 +74,9 @@ def main(master: str, policy_path: str) -> None:
     apply = DataFrame.mapInArrow
 
     def applied(self: Any, work: Any, *more: Any, **options: Any) -> Any:
-        twice = Twice(work, folder) if type(work).__name__ in TWICE else work
-        return apply(self, twice, *more, **options)
+        if isinstance(work, InWorker) and type(work.work).__name__ in TWICE:
+            work = Twice(work.work, folder)
+        return apply(self, work, *more, **options)
 
     DataFrame.mapInArrow = applied  # type: ignore[method-assign]
     policy = load_policy(Path(policy_path))

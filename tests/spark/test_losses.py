@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from shoal.observe.observer import Observer
@@ -37,10 +38,12 @@ def written(stage: Stage, family: str) -> Path:
 
 
 def published(stage: Stage, policy: Path) -> Any:
-    """Run a policy on Spark; everything that it wrote."""
+    """Run a policy on Spark; everything that it wrote, by file."""
     SparkRun(load_policy(policy), Observer(), master="local[2]", shards=3).execute()
-    is_file = (stage.folder / "out.parquet").exists()
-    rows = (stage.folder / "out.parquet").read_bytes() if is_file else stage.rows("out").to_pylist()
+    parts = (
+        [stage.folder / "out.parquet"] if (stage.folder / "out.parquet").exists() else (stage.folder / "out").iterdir()
+    )
+    rows = {path.name: pq.read_table(path).to_pylist() for path in parts if path.exists()}
     return rows, stage.trace("out").to_pylist(), stage.letters("out")
 
 

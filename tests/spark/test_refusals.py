@@ -9,17 +9,23 @@ import pyarrow as pa
 import pytest
 
 from shoal import LeastLoss
-from shoal.errors import InputError, PolicyError, RunError, ShoalError
+from shoal.errors import InputError, OutputError, PolicyError, RunError, ShoalError, VaultError
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
+from shoal.spark import shared_paths
 from shoal.spark.dataframe import anonymize
 from shoal.spark.doctor import spark_remarks
 from shoal.spark.recipe import Recipe
 from shoal.spark.run import SparkRun
-from shoal.spark.session import translated
+from shoal.spark.session import start_session, translated
+from shoal.spark.sets.people import SparkPeople
+from shoal.spark.sets.run import set_recipe
 from shoal.spark.shared_paths import ReadToken
+from tests.spark.flexible.test_shards import method, promise, records
 from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events
+from tests.spark.sets.test_set_runs import COUNTED, visits
+from tests.spark.sets.test_set_runs import policy as set_policy
 
 SETS = """
 [stream]
@@ -68,8 +74,9 @@ def test_a_checkpoint(with_key: Stage) -> None:
     assert str(error).startswith("[checkpoint]: on Spark a run reads all files as one batch")
 
 
-def test_a_folder_that_executors_do_not_see(with_key: Stage) -> None:
-    recipe = Recipe.of(LeastLoss(SCHEMA))
+@pytest.mark.parametrize("family", ["tuples", "flexible", "sets"])
+def test_a_folder_that_executors_do_not_see(with_key: Stage, family: str) -> None:
+    recipe = set_recipe("k^m") if family == "sets" else Recipe.of(LeastLoss(SCHEMA) if family == "tuples" else method())
     token = with_key.folder / "token"
     token.write_text("abc")
     asked = [pa.record_batch({"id": [0]})]
@@ -80,13 +87,65 @@ def test_a_folder_that_executors_do_not_see(with_key: Stage) -> None:
 
 
 def test_an_executor_with_another_key(with_key: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe, token = Recipe.of(LeastLoss(SCHEMA)), with_key.folder / "token"
+    recipes, token = [Recipe.of(LeastLoss(SCHEMA)), Recipe.of(method()), set_recipe("k^m")], with_key.folder / "token"
     token.write_text("abc")
     other = with_key.folder / "other"
     other.write_bytes(KEY[::-1])
     monkeypatch.setenv("SHOAL_KEY_FILE", str(other))
-    (found,) = ReadToken(token, "abc", recipe)([pa.record_batch({"id": [0]})])
-    assert "is not the driver's" in found.column("problem")[0].as_py()
+    for recipe in recipes:
+        (found,) = ReadToken(token, "abc", recipe)([pa.record_batch({"id": [0]})])
+        assert "is not the driver's" in found.column("problem")[0].as_py()
+
+
+def family_policy(stage: Stage, family: str) -> Path:
+    """Write the input of a family; return its policy."""
+    stage.write(visits(20) if family == "sets" else records(), files=1)
+    return set_policy(stage, COUNTED, "there") if family == "sets" else stage.policy(promise(stage.folder), "there")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("family", ["flexible", "sets"])
+def test_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch, family: str) -> None:
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    with pytest.raises(VaultError, match="every executor needs the same key"):
+        SparkRun(load_policy(family_policy(stage, family)), Observer(), master="nowhere").execute()
+
+
+def test_local_recoding_of_sets_is_refused_before_anything_else(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without a key, without PySpark and with other things that do not run on Spark."""
+    monkeypatch.delenv("SHOAL_KEY_FILE", raising=False)
+    stage.write(visits(20), files=1)
+    policy = load_policy(set_policy(stage, {**COUNTED, "recoding": "local", "drop_rare": 2}, "there"))
+    with pytest.raises(PolicyError, match='recoding: "local" does not run on Spark'):
+        SparkRun(policy, Observer(), master="nowhere").execute()
+    (remark,) = spark_remarks(policy, master="nowhere")
+    assert remark.level == "wrong"
+    assert 'recoding: "local" does not run on Spark' in remark.sentence
+
+
+def test_folders_that_are_not_shared_publish_nothing(
+    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's token does not reach executors; the release of sets is written by the driver, their input is not."""
+    monkeypatch.setattr(shared_paths, "write_file", lambda path, text: None)
+    with pytest.raises(OutputError, match="is not shared: an executor does not see"):
+        SparkRun(load_policy(family_policy(stage, "flexible")), Observer(), master="local[2]").execute()
+    monkeypatch.setattr(SparkPeople, "read", without_input(SparkPeople.read))
+    policy = load_policy(family_policy(stage, "sets"))
+    with pytest.raises(InputError, match=r"part-0.csv: "):
+        SparkRun(policy, Observer(), master="local[2]").execute()
+    assert not [path for path in stage.folder.glob("there*") if path.suffix != ".toml"]
+
+
+def without_input(read: Any) -> Any:
+    """Read files that only the driver has seen."""
+
+    def read_on_executors(people: SparkPeople, files: Any, *more: Any, **options: Any) -> Any:
+        for file in files:
+            file.path.unlink()
+        return read(people, files, *more, **options)
+
+    return read_on_executors
 
 
 @pytest.mark.spark
@@ -108,6 +167,24 @@ def test_errors_of_executors_are_ours_and_others_lose_their_stack_trace() -> Non
     other = translated("org.apache.SparkException: Job aborted\n  at a.b.c(D.scala:1)\n  at e.f(G.scala:2)")
     assert type(other) is RunError
     assert "scala" not in str(other)
+    gone = translated("An error occurred.\n: java.lang.IllegalStateException: Cannot call on a stopped SparkContext.")
+    assert "check --master" in str(gone)
+    assert "Spark: java.lang.X" in str(translated("called o1\n: java.lang.XException: no\n"))
+    other_python = translated("PythonException: Traceback\nModuleNotFoundError: No module named 'numpy'\n SQLSTATE")
+    assert str(other_python).startswith("Spark: the Python of an executor has no module numpy; before the session")
+
+
+def test_a_frame_of_another_library() -> None:
+    with pytest.raises(InputError, match=r"not a DataFrame of Spark; .* use shoal.anonymize"):
+        anonymize(pa.table({"id": [1]}), LeastLoss(SCHEMA))  # type: ignore[arg-type]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("master", ["foo://host:1", "locale[2]", "local[two]", "spark:host:7077", ""])
+def test_an_unknown_master_is_refused_before_java_is_started(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.spark.session._find_java", lambda: pytest.fail("looked for Java"))
+    with pytest.raises(PolicyError, match="is not a cluster of Spark"):
+        start_session(master)
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,16 @@ def test_events_are_published_as_on_one_machine(session: Any, stage: Stage, anon
 @pytest.mark.parametrize(
     ("anonymize", "time"),
     [(TUPLES, False), ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True)],
-    ids=["arrivals", "durations"],
+    ids=["arrivals", "durations, late rows"],
 )
 def test_tuples_are_anonymous_on_the_union(session: Any, stage: Stage, anonymize: dict[str, Any], time: bool) -> None:
-    stage.write(people(3000), files=3)
+    rows = people(3000)
+    for number, row in enumerate(rows):
+        row["ts"] -= 300 if number % 6 == 0 else 0
+    rows[1500]["ts"] += 10_000_000
+    stage.write(rows, files=3)
     here, there = both(stage, anonymize, time=time)
+    assert there.dead_by_reason.get("ahead", 0) == (1 if time else 0)
     report = shoal.audit(
         stage.rows("there"), str(stage.folder / "in"), stage.trace("there"), str(stage.folder / "there.toml")
     )

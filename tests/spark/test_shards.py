@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from shoal.schema import Numeric, Schema
 from shoal.spark.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
 from shoal.spark.deciding import check_settings
 from shoal.spark.recipe import Recipe
-from shoal.spark.tuples.cuts import TupleSorter
+from shoal.spark.tuples import cuts
+from shoal.spark.tuples.cuts import CutsFrom, TupleSorter
+from shoal.spark.tuples.drift import cuts_of_stretches, sampled_rows, stretches
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace
 from tests.spark.scene import KEY
@@ -42,25 +45,36 @@ def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
 
 
-def table() -> pa.RecordBatch:
-    """People of two kinds; every 50th age is outside the domain."""
+def table(*, drifts: bool = False) -> pa.RecordBatch:
+    """People of two kinds; every 50th age is outside the domain. If it drifts, people become older."""
     draw = np.random.default_rng(3)
     ages = np.where(draw.random(ROWS) < 0.5, draw.normal(30, 5, ROWS), draw.normal(70, 5, ROWS)).round()
+    ages = ages[np.argsort(ages + draw.normal(0, 15, ROWS))] if drifts else ages
     ages[::50] = 200
     people = [f"p{number % 900}" for number in range(ROWS)]
     return pa.record_batch({"id": people, "age": ages, "height": draw.normal(160, 12, ROWS).round()})
 
 
-def decided(shards: int, *, keeps: bool = False) -> tuple[pa.Table, int]:
+def cuts_for(shards: int, rows: pa.RecordBatch) -> tuple[Recipe, tuple[CutsFrom, ...]]:
+    """The cuts of a stream, learnt on 40 rows of each stretch of 400."""
+    recipe = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120, reuse=20))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuts, "LEARNING_ROWS", 40)
+        starts = stretches(0, ROWS)
+        numbers = sampled_rows(starts, ROWS)
+        return recipe, cuts_of_stretches(rows.take(pa.array(numbers)), numbers, starts, recipe, shards)
+
+
+def decided(shards: int, *, keeps: bool = False, drifts: bool = False) -> tuple[pa.Table, int]:
     """Decisions of all shards about the table; with `keeps`, each shard is stored and opened again half way."""
-    recipe, rows = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120, reuse=20)), table()
-    inner, sorter = shard_recipe(recipe), TupleSorter(recipe)
-    sorter.learn(rows.slice(0, 400), shards)
+    rows = table(drifts=drifts)
+    recipe, all_cuts = cuts_for(shards, rows)
+    inner, used = shard_recipe(recipe), max(each.shards for each in all_cuts)
     numbers = np.arange(ROWS)
-    of = TupleSorter(recipe, sorter.cuts).read(rows, numbers).shards
+    of = TupleSorter(recipe, all_cuts).read(rows, numbers).shards
     whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
     parts, left = [], []
-    for number in range(sorter.shards):
+    for number in range(used):
         own, shard = whole.filter(pa.array(of == number)), TupleShard(inner, number, rows.schema)
         half = own.num_rows // 2
         parts.append(shard.push(own.slice(0, half)))
@@ -70,24 +84,24 @@ def decided(shards: int, *, keeps: bool = False) -> tuple[pa.Table, int]:
     found = pa.Table.from_batches(parts)
     is_left = pc.and_(found[AT_END], pc.equal(found[VERDICT], "suppressed")).fill_null(False)
     left = sorted(found.filter(is_left)[ROW].to_pylist())
-    last = TupleShard(inner, sorter.shards, rows.schema)
+    last = TupleShard(inner, used, rows.schema)
     again = [last.push(whole.take(pa.array(left, pa.int64()))), *last.finish(ROWS - 1)] if left else []
-    return pa.concat_tables([found.filter(pc.invert(is_left)), *map(pa.table, again)]), sorter.shards
+    return pa.concat_tables([found.filter(pc.invert(is_left)), *map(pa.table, again)]), used
 
 
-def audit(found: pa.Table) -> Any:
+def audit(found: pa.Table, *, drifts: bool = False) -> Any:
     records = found.filter(pc.is_valid(found[VERDICT])).sort_by([(DECIDED, "ascending"), (SHARD, "ascending")])
     dead = np.sort(np.asarray(records.filter(pc.equal(records[VERDICT], "dead"))[ROW]))
     trace = TupleTrace(5, False, dead)
     written = pa.Table.from_batches(list(trace.batches(records.combine_chunks().to_batches())))
     rows = records.filter(pc.equal(records[VERDICT], "released")).select(["age", "height"])
-    return shoal.audit(rows, pa.table(table()), written, POLICY)
+    return shoal.audit(rows, pa.table(table(drifts=drifts)), written, POLICY)
 
 
-@pytest.mark.parametrize("shards", [1, 3, 16])
-def test_the_union_of_shards_keeps_the_promise(shards: int) -> None:
-    found, used = decided(shards)
-    report = audit(found)
+@pytest.mark.parametrize(("shards", "drifts"), [(1, False), (3, False), (16, False), (3, True), (16, True)])
+def test_the_union_of_shards_keeps_the_promise(shards: int, drifts: bool) -> None:
+    found, used = decided(shards, drifts=drifts)
+    report = audit(found, drifts=drifts)
     assert report.ok, report
     assert not report.warnings, report
     assert used > 1 or shards == 1
@@ -115,9 +129,34 @@ def test_cuts_depend_on_the_first_rows_only_and_shards_are_not_too_small() -> No
     sorter, other = TupleSorter(recipe), TupleSorter(recipe)
     sorter.learn(rows.slice(0, 400), 64)
     other.learn(rows.slice(0, 400), 64)
-    assert sorter.cuts == other.cuts
+    assert sorter.all_cuts == other.all_cuts
     sizes = np.bincount(sorter.read(rows.slice(0, 400), np.arange(400)).shards)
     assert sizes.min() * 120 / 400 >= 2 * 5
+
+
+def test_cuts_are_learnt_again_where_a_stream_drifts_and_only_there() -> None:
+    _, still = cuts_for(4, table())
+    assert [each.first for each in still] == [0]
+    rows = table(drifts=True)
+    recipe, all_cuts = cuts_for(4, rows)
+    assert [each.first for each in all_cuts] in ([0, 400], [0, 800], [0, 400, 800])
+    assert cuts_for(4, rows)[1] == all_cuts
+    numbers = np.arange(ROWS)
+    of = TupleSorter(recipe, all_cuts).read(rows, numbers).shards
+    for each, end in zip(all_cuts, [*(later.first for later in all_cuts[1:]), ROWS], strict=True):
+        own = rows.slice(each.first, end - each.first)
+        alone = TupleSorter(recipe, [CutsFrom(0, each.cuts)]).read(own, numbers[each.first : end]).shards
+        assert of[each.first : end].tolist() == alone.tolist()
+    fixed = TupleSorter(recipe, all_cuts[:1]).read(rows, numbers).shards
+    last = all_cuts[-1].first
+    assert np.bincount(of[last:]).min() > 2 * np.bincount(fixed[last:], minlength=4).min()
+
+
+def test_a_long_stream_has_few_stretches_and_the_rows_of_its_end_count() -> None:
+    starts = stretches(7, 100_000_000)
+    assert len(starts) == 64
+    assert sampled_rows(stretches(0, 30_002), 30_002).tolist() == [*range(3_000), 30_000, 30_001]
+    assert len(stretches(0, 0)) == len(sampled_rows(stretches(0, 0), 0)) == 0
 
 
 def test_columns_come_back_unchanged() -> None:
@@ -151,3 +190,14 @@ def test_what_cannot_be_divided_is_refused() -> None:
     for method, words in ((diverse, "one reference for all shards"), (learning, "an earlier stream is read on one")):
         with pytest.raises(PolicyError, match=words):
             check_settings(Recipe.of(method))
+
+
+def test_a_shard_with_pending_rows_goes_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    rows = table().slice(0, 20)
+    numbers = pa.array(np.arange(20))
+    recipe = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120))
+    shard = TupleShard(shard_recipe(recipe), 0, rows.schema)
+    shard.push(rows.append_column(ROW, numbers).append_column(CLOCK, numbers))
+    del shard
+    gc.collect()
+    assert not caplog.records

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,19 +24,11 @@ from shoal.spark.z.following import CountEvents, ProfileEpochs, followed_epochs,
 from shoal.spark.z.judge import SplitRows
 from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged
 from shoal.spark.z.values import EPOCH, PEAKS, STRETCH, JudgeValues
-from tests.spark.scene import KEY, SCHOOLS, events
+from tests.spark.scene import SCHOOLS, events
+from tests.spark.visits import PEOPLE, RESTART, VISITS, WRONG_CLOCKS, Visit, batch_of_visits, crowds
 
-pytestmark = pytest.mark.compiled
+pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("key_file")]
 BINS = 3
-
-
-@pytest.fixture(scope="module", autouse=True)
-def key(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path: Path = tmp_path_factory.mktemp("keys") / "key"
-    path.write_bytes(KEY)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHOAL_KEY_FILE", str(path))
-        yield
 
 
 def frame(batches: list[pa.RecordBatch]) -> Any:
@@ -136,31 +127,34 @@ def test_labels_of_a_hierarchy_are_combined_as_on_one_machine() -> None:
     assert compare(made, batch_of(rows), 4, 250) > 0
 
 
-ROWS = st.lists(
-    st.tuples(*(st.integers(0, most) for most in (5, 40, 4, 2)), st.sampled_from([0, 0, 0, 9])),
-    min_size=1,
-    max_size=60,
-)
+LEAST: list[dict[str, Any]] = [
+    {"rotation": "30s", "z": 1, "combine": "k", "k": 2},
+    {"rotation": "1min", "target": KTarget(k=2, p=0.3, start=2)},
+]
 
 
-@given(ROWS, st.integers(1, 4), st.integers(1, 30), st.sampled_from(["0s", "15s"]), st.sampled_from([ONE, BLANK, TWO]),
-       st.sampled_from([{"z": 1, "combine": "k", "k": 2}, {"target": KTarget(k=2, p=0.3, start=2)}]))  # fmt: skip
-@example([(0, 0, 1, 1, 9), *[(person, 0, 0, 0, 0) for person in (1, 2, 3, 1)], (2, 0, 1, 1, 0)], 2, 2, "0s", ONE,
-         {"z": 1, "combine": "k", "k": 2})  # fmt: skip
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def least(option: dict[str, Any], attributes: dict[str, Any], lateness: str) -> ZAnonymity:
+    return ZAnonymity(window="1min", person="id", time="ts", lateness=lateness, max_gap="10min", **attributes, **option)
+
+
+@given(VISITS, WRONG_CLOCKS, st.integers(1, 4), st.integers(1, 30), st.sampled_from(["0s", "15s"]),
+       st.sampled_from([ONE, BLANK, TWO]), st.sampled_from(LEAST))  # fmt: skip
+@example(RESTART, PEOPLE, 2, 2, "0s", ONE, LEAST[0])
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 def test_random_streams_with_wrong_clocks(
-    drawn: list[tuple[int, ...]], shards: int, step: int, lateness: str, attributes: Any, option: Any
+    visits: list[Visit], wrong_clocks: int, shards: int, step: int, lateness: str, attributes: Any, option: Any
 ) -> None:
     """Some events are far ahead, at the beginning too: time starts over, and what waits is refused."""
-    rows = [
-        {"id": f"p{person}", "ts": 1_000_000 + 7 * number + 10 * (moment // 8) + 1_000_000 * ahead,
-         "site": None if site == 0 else f"s{site}", "app": f"a{app}" if app else None}
-        for number, (person, moment, site, app, ahead) in enumerate(drawn)
-    ]  # fmt: skip
-    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("site", pa.string()), ("app", pa.string())])
-    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-    made = ZAnonymity(
-        window="1min", rotation="30s", person="id", time="ts", lateness=lateness, max_gap="10min",
-        **attributes, **option,
-    )  # fmt: skip
-    compare(made, batch, shards, step)
+    compare(least(option, attributes, lateness), batch_of_visits(visits, wrong_clocks), shards, step)
+
+
+@pytest.mark.parametrize("attributes", [ONE, BLANK, TWO], ids=["one", "blank", "two"])
+@pytest.mark.parametrize("option", LEAST, ids=["combine", "target"])
+def test_crowds_with_wrong_clocks_are_published(option: Any, attributes: Any) -> None:
+    """With few people a target publishes next to nothing, so random streams of few people would show nothing."""
+    published = [
+        compare(least(option, attributes, "15s"), crowds(seed, wrong_clocks), 3, 200)
+        for seed in range(2)
+        for wrong_clocks in (1, 40)
+    ]
+    assert min(published) > 20

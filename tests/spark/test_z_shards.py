@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from shoal import ZAnonymity
 from shoal.methods.z.admission import Clock
@@ -19,16 +20,9 @@ from shoal.spark.z.admit import AdmitRows, admission_columns, clock_between, rea
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.pieces import RANGE, Merged, Ranges, merged
-from tests.spark.scene import KEY, events
+from tests.spark.scene import events
 
-pytestmark = pytest.mark.compiled
-
-
-@pytest.fixture(autouse=True)
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "key"
-    path.write_bytes(KEY)
-    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
+pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("key_file")]
 
 
 def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
@@ -42,8 +36,7 @@ def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
 
 def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> list[Merged]:
     """What admission and all shards decide about rows in blocks of `step`, in three ranges of the output."""
-    recipe, settings = Recipe.of(method), method.settings
-    head = admission_columns(settings)
+    recipe, head = Recipe.of(method), admission_columns(method.settings)
     starts = {(0, number): start for number, start in enumerate(range(0, rows.num_rows, step))}
     opening = OpenBlocks(pa.schema([rows.schema.field(name) for name in method.columns]), head, starts)
     blocks = [
@@ -60,7 +53,7 @@ def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> list[Me
     names = [name for name in admitted.column_names if name != "_shoal_state"]
     refused = admitted.filter(admitted["_shoal_state"].is_null()).select(names)
     pieces = pa.concat_tables([refused, pieces])
-    attributes = [column.name for column in settings.attributes]
+    attributes = [column.name for column in method.settings.attributes]
     return [
         merged(
             pieces.filter(pa.array(np.asarray(pieces[RANGE]) == number)).to_batches(), method.output_schema, attributes
@@ -78,14 +71,55 @@ TWO = {"attribute": {"site": {"on_private": "blank"}, "app": {"z": 4}}}
 def test_shards_of_values_publish_what_one_machine_does(shards: int, lateness: str, attributes: dict[str, Any]) -> None:
     rows = pa.Table.from_pylist(events(1500)).combine_chunks().to_batches()[0]
     method = ZAnonymity(z=3, window="10min", person="id", time="ts", lateness=lateness, **attributes)
+    found = compare(method, rows, shards, step=400)
+    assert all(part.notes for part in found[:1])
+
+
+ROWS = st.lists(
+    st.tuples(*(st.integers(0, most) for most in (3, 40, 3, 2)), st.sampled_from([0, 0, 0, 9])),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(ROWS, st.integers(1, 4), st.integers(1, 30), st.sampled_from(["0s", "15s"]), st.sampled_from([ONE, TWO]))
+@example([(0, 0, 1, 1, 9), (0, 0, 1, 1, 9), (1, 0, 1, 1, 0), *[(2, 0, 1, 1, 0)] * 6], 2, 30, "15s", ONE)
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_streams_with_wrong_first_clocks(
+    drawn: list[tuple[int, ...]], shards: int, step: int, lateness: str, attributes: dict[str, Any]
+) -> None:
+    """Some events are far ahead, at the beginning too: time starts over, and what waits is refused then."""
+    batch = far_ahead(drawn)
+    compare(wrong_clocks(lateness, attributes), batch, shards, step)
+
+
+def far_ahead(drawn: list[tuple[int, ...]]) -> pa.RecordBatch:
+    """Events of which some have a time far ahead."""
+    rows = [
+        {"id": f"p{person}", "ts": 1_000_000 + 7 * number + 10 * (moment // 8) + 1_000_000 * ahead,
+         "site": f"s{site}" if site else None, "app": f"a{app}" if app else None}
+        for number, (person, moment, site, app, ahead) in enumerate(drawn)
+    ]  # fmt: skip
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("site", pa.string()), ("app", pa.string())])
+    return pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def wrong_clocks(lateness: str, attributes: dict[str, Any]) -> ZAnonymity:
+    """A method for such events."""
+    given = {"z": 2, "window": "1min", "person": "id", "time": "ts", "max_gap": "10min", "lateness": lateness}
+    return ZAnonymity(**given, **attributes)
+
+
+def compare(method: ZAnonymity, rows: pa.RecordBatch, shards: int, step: int) -> list[Merged]:
+    """Everything is decided as by one method, in the same order."""
     pushed, flushed = method.push_batch(rows), method.flush()
-    found = judged(method, rows, shards, step=400)
+    found = judged(method, rows, shards, step)
     published = [row for part in found for row in part.rows.to_pylist()]
     assert published == [*pushed.rows.to_pylist(), *flushed.rows.to_pylist()]
     trace = ZTrace.of(method)
     written = [row for part in found for row in trace.batch(part, reasons_of(method.settings)).to_pylist()]
     assert written == [*pushed.trace.to_pylist(), *flushed.trace.to_pylist()]
-    assert all(part.notes for part in found[:1])
+    return found
 
 
 def test_ranges_are_even_and_what_is_decided_at_the_end_is_in_the_last() -> None:

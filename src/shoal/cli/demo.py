@@ -84,7 +84,8 @@ def demo(
     if live:
         return _show_live(out, people, events, z=z, seed=seed, rate=rate, port=port, open_page=open_page)
     from shoal.auditor import audit
-    from shoal.cli.output.render import say_compiling, summary_lines, watch
+    from shoal.cli.output.render import say_compiling, watch
+    from shoal.cli.output.summary_text import summary_lines
     from shoal.crypto.safe_open import write_file
     from shoal.encode.sealed import read_trace
     from shoal.pipeline import Pipeline

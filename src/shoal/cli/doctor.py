@@ -51,16 +51,21 @@ def doctor(
     """
     import orjson
 
+    from shoal.cli.engine import check_engine
     from shoal.cli.output.render import LineObserver, print_remarks
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 
+    check_engine(engine, master)
     loaded = load_policy(policy)
-    remarks = examine(loaded, rows=rows, observer=LineObserver(quiet=False))
+    observer = LineObserver(quiet=False)
     if engine == "spark":
-        from shoal.spark.doctor import spark_remarks
+        from shoal.spark.doctor import is_stream, spark_remarks
 
+        remarks = examine(loaded, rows=rows, observer=observer, places=not is_stream(loaded))
         remarks += spark_remarks(loaded, master=master)
+    else:
+        remarks = examine(loaded, rows=rows, observer=observer)
     is_fit = all(remark.level != "wrong" for remark in remarks)
     if as_json:
         content = {"ok": is_fit, "remarks": [remark.to_dict() for remark in remarks]}

@@ -90,19 +90,19 @@ def run(  # noqa: PLR0913 - one for each option
         With --engine spark and a checkpoint: decide what is there and stop. What is pending stays pending, and the
         next start continues.
     """
+    from shoal.cli.engine import check_engine, check_run_options
     from shoal.cli.output.render import print_summary, watch
-    from shoal.errors import PolicyError
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
+    check_engine(engine, master)
+    check_run_options(engine, follow=follow, once=once, upgrade=upgrade, worker=worker)
     if engine == "spark":
         run_on = _spark_run(policy, master, checkpoint, follow=follow, once=once, take_over=take_over, log=log)
         with watch(quiet=quiet, log=log, metrics=metrics) as observer:
             summary = run_on(observer).execute()
         print_summary(summary, as_json=as_json, is_piped=False)
         return 0 if summary.ok else 1
-    if follow or once:
-        raise PolicyError("--follow and --once are for --engine spark; on one machine a folder is read to its end")
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     runner: Any = pipeline

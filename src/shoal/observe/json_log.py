@@ -27,9 +27,12 @@ class JsonLog(Observer):
         self._write("info", "compiling", message=COMPILING)
 
     def progress(self, summary: RunSummary) -> None:
-        if not self._quiet and self._clock() >= self._next_progress:
-            self._next_progress = self._clock() + _PROGRESS_SECONDS
+        if self._is_due():
             self._write("info", "progress", **_counts(summary), rows_per_second=round(summary.rows_per_second))
+
+    def step(self, sentence: str) -> None:
+        if self._is_due():
+            self._write("info", "step", message=sentence)
 
     def committed(self, commit: Callable[[], Commit]) -> None:
         if not self._quiet:
@@ -45,6 +48,12 @@ class JsonLog(Observer):
 
     def warn(self, sentence: str) -> None:
         self._write("warning", "warning", message=sentence)
+
+    def _is_due(self) -> bool:
+        if self._quiet or self._clock() < self._next_progress:
+            return False
+        self._next_progress = self._clock() + _PROGRESS_SECONDS
+        return True
 
     def _write(self, level: str, event: str, **more: Any) -> None:
         print(log_line(level, event, self._clock(), **more), file=self._out, flush=True)

@@ -22,6 +22,9 @@ class Observer:
     def progress(self, summary: RunSummary) -> None:
         """Another batch is done."""
 
+    def step(self, sentence: str) -> None:
+        """Where a run is that decides everything at once, before there is anything to count."""
+
     def turn(self) -> None:
         """The run looked for records: it is under way."""
 
@@ -64,6 +67,10 @@ class Observers(Observer):
     def progress(self, summary: RunSummary) -> None:
         for one in self._observers:
             one.progress(summary)
+
+    def step(self, sentence: str) -> None:
+        for one in self._observers:
+            one.step(sentence)
 
     def turn(self) -> None:
         for one in self._observers:

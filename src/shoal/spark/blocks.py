@@ -150,6 +150,18 @@ class UnpackRows:
 
 
 @dataclass(frozen=True, slots=True)
+class UnpackInto:
+    """Unpacks blocks and does something with their rows, before Spark sees any of them."""
+
+    opening: OpenBlocks
+    work: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: Iterator[pa.RecordBatch] = self.work(UnpackRows(self.opening)(batches))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class PickRows:
     """The records with some numbers, with their lines and why they could not be decoded."""
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import PolicyError
+from shoal.errors import InputError, PolicyError
 from shoal.methods.registry import METHODS
 from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
@@ -64,6 +64,8 @@ def anonymize(
     if is_of_sets(policy_or_method):
         return anonymize_sets(frame, policy_or_method).rows
     method = _method(policy_or_method)
+    if not hasattr(frame, "isStreaming"):
+        raise InputError("not a DataFrame of Spark; for frames of pandas, polars and Arrow use shoal.anonymize")
     recipe = Recipe.of(method)
     check_settings(recipe)
     shows_suppressed = getattr(method.settings, "suppressed", "drop") == "root"
@@ -75,6 +77,8 @@ def anonymize(
             output = BatchFolders(Path(str(out)).absolute(), traces, letters, shows_suppressed)
             micro_batches = MicroBatches(method, recipe, Path(str(state)).absolute(), shards, output)
             return stream_writer(frame, micro_batches, order)
+        if any(place is not None for place in (out, state, trace, dead_letters)):
+            raise PolicyError("out, state, trace, dead_letters: are for streams; write the DataFrame that is returned")
         rows = number_rows(frame, method.columns, head_columns(recipe, method.columns), order=order)
         decisions = decide(rows, recipe, shards=shards)
         return decisions.shown(suppressed=shows_suppressed)

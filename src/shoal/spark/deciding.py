@@ -44,15 +44,3 @@ def check_settings(recipe: Recipe) -> None:
             )
     elif recipe.family != "flexible":
         raise PolicyError(f"[anonymize] method: {recipe.method} does not run on Spark; run it on one machine")
-
-
-def check_stream_settings(recipe: Recipe) -> None:
-    """Refuse settings that are decided for finite streams only, with what to do."""
-    if recipe.family != "z":
-        return
-    for option in ("combine", "target"):
-        if getattr(recipe.settings(), option) is not None:
-            raise PolicyError(
-                f"[anonymize] {option}: decides about all people of an epoch together; micro-batches do not keep them; "
-                "leave out [checkpoint] to decide files as one batch, or run on one machine"
-            )

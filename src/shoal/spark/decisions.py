@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,6 +18,7 @@ from shoal.spark.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDIC
 from shoal.spark.files import WRITTEN, PartWriter, WriteParts
 from shoal.spark.frames import mapped, quoted
 from shoal.spark.recipe import Recipe
+from shoal.spark.sorted_parts import in_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +51,8 @@ class Outcome:
     """What the shards noted."""
     live_pairs: int = 0
     state_bytes: int = 0
+    changes: Sequence[tuple[str, int]] = ()
+    """In micro-batches with a target: every z that was set, and for which epoch."""
 
 
 class Decided(Protocol):
@@ -114,7 +117,7 @@ class Decisions:
         """What may be published, in the order of the decisions; suppressed rows too, fully generalized, if asked."""
         verdicts = (RELEASED, SUPPRESSED) if suppressed else (RELEASED,)
         chosen = self.decided.where(" or ".join(f"{VERDICT} = '{verdict}'" for verdict in verdicts))
-        return chosen.orderBy(*SORTED).select(*map(quoted, self.published.names))
+        return in_parts(chosen, SORTED).select(*map(quoted, self.published.names))
 
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided."""

@@ -19,6 +19,7 @@ from shoal.spark.run import check_supported
 from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.sets.run import check_sampler, set_recipe
 from shoal.spark.shared_paths import look_at_executors
+from shoal.spark.streams.places import stream_remarks
 from shoal.spark.streams.run import check_stream_policy
 
 
@@ -26,12 +27,18 @@ def spark_remarks(
     policy: Policy, *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[Remark]:
     """Remarks on key, policy, versions and executors; the first thing that is wrong ends them."""
+    has_sets = not policy.anonymize.IS_STREAM
     try:
+        if has_sets:
+            check_sampler(policy.anonymize)
         find_spark()
         secret = shared_secret()
         yield Remark("good", "spark key", "the driver has a key; executors must have the same")
-        has_sets = not policy.anonymize.IS_STREAM
         recipe, folder = _checked(policy, secret)
+        found_places = [*stream_remarks(policy, recipe, secret)] if is_stream(policy) else []
+        yield from found_places
+        if any(remark.level == "wrong" for remark in found_places):
+            return
         session = start_session(master, settings)
         with readable_errors():
             java = session.sparkContext._jvm.System.getProperty("java.version")  # type: ignore[union-attr]  # noqa: SLF001
@@ -50,12 +57,15 @@ def spark_remarks(
         yield Remark("good", "executors", f"{tasks} on {hosts}: all have the key{seen}")
 
 
+def is_stream(policy: Policy) -> bool:
+    """Whether Spark runs the policy in micro-batches, and so continues what an earlier run has published."""
+    return policy.checkpoint is not None or isinstance(policy.source, MessageSource)
+
+
 def _checked(policy: Policy, secret: Secret) -> tuple[Recipe, Path]:
     """Refuse what does not run on Spark; the method, and a folder that executors must see."""
-    is_stream = policy.checkpoint is not None or isinstance(policy.source, MessageSource)
-    (check_stream_policy if is_stream else check_supported)(policy)
+    (check_stream_policy if is_stream(policy) else check_supported)(policy)
     if not policy.anonymize.IS_STREAM:  # the driver writes the release: only the input must be shared
-        check_sampler(policy.anonymize)
         return set_recipe(policy.anonymize.METHOD), policy.file_sink.path.path.absolute()
     recipe = Recipe.of(make_anonymizer(policy, secret))
     check_settings(recipe)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.spark.columns import ROW, SHARD
+from shoal.spark.workers import InWorker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +23,7 @@ def mapped(frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
     """Apply a function from batches to batches to every partition."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return frame.mapInArrow(work, from_arrow_schema(schema))
+    return frame.mapInArrow(InWorker(work), from_arrow_schema(schema))
 
 
 def types_of(frame: DataFrame) -> pa.Schema:
@@ -38,6 +39,14 @@ def by_shard(frame: DataFrame, shards: int) -> DataFrame:
     from pyspark.sql import functions as f
 
     return frame.repartitionById(shards, f.col(SHARD)).sortWithinPartitions(SHARD, ROW)
+
+
+def by_every_shard(frame: DataFrame, shards: int) -> DataFrame:
+    """As by_shard, with one more row for every shard, without a number: so a task reaches each, even without rows."""
+    from pyspark.sql import functions as f
+
+    every = frame.sparkSession.range(0, shards, 1, 1).select(f.col("id").cast("int").alias(SHARD))
+    return by_shard(frame.unionByName(every, allowMissingColumns=True), shards)
 
 
 def without(frame: DataFrame, others: DataFrame) -> DataFrame:

@@ -11,7 +11,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.spark.blocks import BLOCKS, BODY, COUNT, OpenBlocks, PickRows, UnpackRows, block_of, slices_of, unpacked
+from shoal.spark.blocks import (
+    BLOCKS,
+    BODY,
+    COUNT,
+    OpenBlocks,
+    PickRows,
+    UnpackInto,
+    UnpackRows,
+    block_of,
+    slices_of,
+    unpacked,
+)
 from shoal.spark.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
 from shoal.spark.frames import mapped, quoted, types_of
 
@@ -43,8 +54,22 @@ class NumberedRows:
     @property
     def frame(self) -> DataFrame:
         """The columns of `types` and the column of numbers, in any order of rows."""
-        schema = pa.schema([*wire_schema(self.types), (ROW, pa.int64())])
-        return mapped(self.blocks, UnpackRows(self.opening), schema)
+        return mapped(self.blocks, UnpackRows(self.opening), self._numbered)
+
+    def mapped(self, work: Any, more: pa.Schema) -> DataFrame:
+        """`frame` with the columns that a function adds to its batches, before Spark makes rows of them."""
+        return mapped(self.blocks, UnpackInto(self.opening, work), pa.schema([*self._numbered, *more]))
+
+    def first_rows(self, count: int) -> pa.RecordBatch:
+        """The first records of `frame`, without making rows of the others."""
+        found = self.picked(np.arange(self.first, min(self.first + count, self.end)))
+        if not len(found):
+            return pa.RecordBatch.from_pylist([], schema=self._numbered)
+        return cast(found.to_batches()[0], self._numbered)
+
+    @property
+    def _numbered(self) -> pa.Schema:
+        return pa.schema([*wire_schema(self.types), (ROW, pa.int64())])
 
     def picked(self, numbers: npt.NDArray[np.int64]) -> pa.Table:
         """The records with these numbers, which ascend, with their lines and why they could not be decoded."""
@@ -68,6 +93,13 @@ def numbered(
     return NumberedRows(blocks, OpenBlocks(types, tuple(head), starts, person), first, total - first)
 
 
+def require_columns(frame: DataFrame, columns: Sequence[str]) -> None:
+    """Raise InputError if a DataFrame lacks a column that the method reads."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise InputError(f"the DataFrame has no column {', '.join(map(repr, missing))}; name the columns as it does")
+
+
 def number_rows(
     frame: DataFrame,
     columns: Sequence[str],
@@ -77,9 +109,7 @@ def number_rows(
     first: int = 0,
 ) -> NumberedRows:
     """Number the rows of a DataFrame: in its own order, or sorted by the columns `order`."""
-    missing = [name for name in columns if name not in frame.columns]
-    if missing:
-        raise InputError(f"the DataFrame has no column {', '.join(map(repr, missing))}; name the columns as it does")
+    require_columns(frame, columns)
     by = [order] if isinstance(order, str) else list(order or ())
     sorted_frame = frame.orderBy(*by) if by else frame
     chosen = sorted_frame.select(*(quoted(name) for name in columns))

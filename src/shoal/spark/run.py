@@ -35,9 +35,10 @@ from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
 from shoal.spark.decisions import Decided, Outcome, WriteTrace
 from shoal.spark.files import FileRows, PartWriter, output_folder, read_files
 from shoal.spark.letters import dead_letters
+from shoal.spark.progress import watched
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.session import find_spark, readable_errors, start_session
-from shoal.spark.sets.run import run_sets
+from shoal.spark.sets.run import check_sampler, run_sets
 from shoal.spark.shared_paths import require_shared
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class SparkRun:
     def execute(self) -> RunSummary:
         """Run to the end."""
         if not self.policy.anonymize.IS_STREAM:
+            check_sampler(self.policy.anonymize)
             check_supported(self.policy)
             return run_sets(self.policy, self.observer, master=self._master, settings=self._settings)
         find_spark()
@@ -83,8 +85,9 @@ class SparkRun:
         folder, files = output_folder(self.policy), make_files(self.policy)
         self._warn(key_warning())
         self._warn(*RecordChecks(self.policy).before_run(make_file_source(self.policy, files)))
+        self.observer.step("starting Spark")
         session = start_session(self._master, self._settings)
-        with readable_errors():
+        with readable_errors(), watched(session, self.observer):
             require_shared(session, folder, recipe)
             start = perf_counter()
             try:

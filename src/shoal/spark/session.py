@@ -41,6 +41,8 @@ _LOCAL_JAVA: Final = "-XX:+UseSerialGC -Xmn512m -XX:TieredStopAtLevel=1"
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
+_MASTER: Final = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
+_NO_MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _QUOTED: Final = re.compile(r"'.*'|\".*\"")
 """Where messages of Spark, Arrow and Python quote values."""
 
@@ -51,6 +53,8 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     `master` is where executors are: ``local[4]``, ``spark://host:7077``, ``yarn``; by default that of ``spark-submit``.
     """
     session_class = find_spark()
+    if master is not None and not _MASTER.fullmatch(master):
+        raise PolicyError(f"--master {master}: is not a cluster of Spark; give spark://host:7077, yarn or local[4]")
     python = sys.executable
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
@@ -121,6 +125,16 @@ def translated(text: str) -> ShoalError:
         kind = _KINDS.get(raised[1], RunError)
         made: ShoalError = kind(raised[2])
         return made
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    module = _NO_MODULE.search(text)
+    if module:
+        return RunError(
+            f"Spark: the Python of an executor has no module {module[1]}; before the session starts, set "
+            "PYSPARK_PYTHON to a Python that has shoal on every machine"
+        )
+    if "stopped SparkContext" in text:  # a cluster that does not answer within a minute also ends so
+        return RunError(
+            "Spark: the connection to the cluster has ended, or it never answered; check --master and its log"
+        )
+    lines = [found for line in text.splitlines() if (found := line.strip(" :"))]
     first = next((line for line in lines if "Error" in line or "Exception" in line), lines[0] if lines else "")
     return RunError(f"Spark: {_QUOTED.sub('…', first)[:300]}; the log of the driver or of an executor has more")

@@ -11,7 +11,22 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.spark.columns import DECISION, NOTE, SHARD, cast, decision_schema, wire_schema
+from shoal.methods.release import DEAD
+from shoal.spark.columns import (
+    AT_END,
+    DECIDED,
+    DECISION,
+    DELAY,
+    NOTE,
+    ORDER,
+    REASON,
+    ROW,
+    SHARD,
+    VERDICT,
+    cast,
+    decision_schema,
+    wire_schema,
+)
 
 _FAR: Final = np.int64(2**40)
 """Group numbers of shard s are s + 2^40 n: no two shards share one."""
@@ -44,3 +59,15 @@ def decisions_of_shard(
     taken = pa.array(np.cumsum(is_shown) - 1, mask=~is_shown)
     shown = cast(rows, wire_schema(published)).take(taken)
     return pa.RecordBatch.from_arrays([*about, *shown.columns], schema=decision_schema(published))
+
+
+def dead_decisions(rows: pa.Array, clocks: pa.Array, reasons: pa.Array, published: pa.Schema) -> pa.RecordBatch:
+    """Decisions about records that are refused before any shard sees them."""
+    schema, count = decision_schema(published), len(rows)
+    fields = [pa.nulls(count, field.type) for field in schema]
+    known = {ROW: rows, VERDICT: [DEAD] * count, REASON: reasons, DECIDED: clocks, DELAY: [0] * count,
+             SHARD: [-1] * count, ORDER: rows, AT_END: [False] * count}  # fmt: skip
+    for name, values in known.items():
+        place = schema.get_field_index(name)
+        fields[place] = values if isinstance(values, pa.Array) else pa.array(values, schema.field(place).type)
+    return pa.RecordBatch.from_arrays(fields, schema=schema)

@@ -42,11 +42,28 @@ def test_a_gain_must_exceed_both_baselines():
 def test_a_report_names_what_does_not_apply():
     applies = Attack("one", Question.LINKING, "wants", "knows", Rate.counted(9, 100), guess=0.1, raw=1.0)
     report = AttackReport(
-        "fads", (applies, Attack("two", Question.INFERENCE, "", "").not_applicable("no range")), {"n": 3}
+        "fads", (applies, Attack("two", Question.INFERENCE, "", "").not_applicable("no range")), {"n": 3, "risk": 1 / 3}
     )
+    assert report.text().startswith("attacks on a release of fads: n 3; risk 0.3333\n")
     assert "two  does not apply: no range" in report.text()
     assert report.of(Question.LINKING) == (applies,)
     assert "control of" not in report.text()
+
+
+def test_a_reason_that_several_attacks_share_is_given_once():
+    tried = Attack("one", Question.LINKING, "wants", "knows", Rate.counted(9, 100))
+    others = [Attack(name, asks, "", "").not_applicable("no trace")
+              for name, asks in (("two", Question.LINKING), ("three", Question.INFERENCE))]  # fmt: skip
+    single = Attack("four", Question.LINKING, "", "").not_applicable("no range")
+    report = AttackReport("fads", (tried, *others, single), {})
+    lines = report.text().splitlines()
+    assert [line for line in lines if "does not apply" in line] == [
+        "  four   does not apply: no range",
+        "does not apply: no trace",
+    ]
+    assert lines[lines.index("does not apply: no trace") + 1] == "  two; three"
+    assert "inference" not in lines, "no attack of this question is listed under it"
+    assert [attack["why_not"] for attack in report.to_dict()["attacks"]] == ["", "no trace", "no trace", "no range"]
 
 
 @pytest.mark.parametrize(("control_is", "named"), [("people who are not in the data", False), ("by their mode", True)])

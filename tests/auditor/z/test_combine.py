@@ -257,6 +257,20 @@ class TestTrace:
         del run.trace[run.places(lambda entry: entry["verdict"] == "suppressed")[0]]
         assert "lost" in run.codes()
 
+    @pytest.mark.parametrize("waited", [False, True])
+    def test_a_lost_row_of_the_last_epoch(self, waited):
+        """Others of the epoch, which came later, were decided at its end: it cannot be waiting."""
+        run = Run(z=4, k=3, rotation=150)
+        last = max(entry["group"] for entry in run.trace if entry["group"] is not None)
+        newest = max(entry["row"] for entry in run.trace if entry["group"] == last)
+
+        def is_hidden(entry):
+            own = run.truth[entry["row"]]["ts"] // 150 == last and entry["row"] < newest
+            return own and entry["verdict"] == "suppressed" and (entry["group"] is not None) is waited
+
+        del run.trace[run.places(is_hidden)[-1]]
+        assert "lost" in run.codes()
+
     def test_rows_that_still_wait_are_no_fault(self):
         run = Run()
         epoch = max(entry["group"] for entry in run.trace if entry["group"] is not None)

@@ -137,6 +137,15 @@ class TestFreshStart:
         entries = [(0, "suppressed"), (1, "dead", "ahead"), (2, "suppressed"), (3, "suppressed")]
         assert self.audited(self.AHEAD, entries, lateness=self.LATENESS) == []
 
+    def test_a_record_before_it_cannot_be_pending(self):
+        entries = [(0, "suppressed"), (2, "suppressed"), (3, "suppressed")]
+        assert self.audited(self.AHEAD, entries, lateness=self.LATENESS) == ["lost"]
+        assert self.audited(self.AHEAD, entries[:1], lateness=self.LATENESS) == ["pending"], "it was not read yet"
+
+    def test_records_after_it_may_wait_behind_a_time_that_was_wrong(self):
+        entries = [(0, "suppressed"), (1, "suppressed")]  # flushed before the others came
+        assert self.audited(self.AHEAD, entries, lateness=self.LATENESS) == ["pending"]
+
     def test_it_happens_again_before_the_second_clock_is_confirmed(self):
         rows = [*self.AHEAD[:3], (-102, "w", "s"), (-102, "u", "s")]
         entries = [(0, "suppressed"), (1, "dead", "ahead"), (2, "dead", "ahead"), (3, "suppressed"), (4, "suppressed")]

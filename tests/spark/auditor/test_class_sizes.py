@@ -50,6 +50,7 @@ def test_a_table(tmp_path: Path, alone: bool, knows: list[str]) -> None:
         assert other.success.n == one.success.n
         assert other.guess == pytest.approx(one.guess)
         assert other.raw == pytest.approx(one.raw)
+        assert (other.control, other.control_is) == (one.control, one.control_is)
     assert there.facts["unique_rows"] == (1 if alone else 0)
     assert (there.facts["highest_risk"] == 1) == alone
     for name in ("released_rows", "classes", "people", "control", "knows"):
@@ -71,7 +72,17 @@ def test_a_release_of_tuples(tmp_path: Path) -> None:
     assert there.facts["highest_risk"] == 1 / min(sizes.values())
     assert there["marketer"].raw is None  # people have several records
     assert "prosecutor" in there.text()
-    assert "does not apply" in there.text()
+    text = there.text()
+    assert text.count("use shoal attack without --engine spark") == 1
+    assert all(attack.name in text for attack in there.attacks)
+
+
+def test_without_a_control_group_no_control_is_shown(tmp_path: Path) -> None:
+    paths = write_people(tmp_path)
+    there = attack_on(ManyBins(), paths["release"], paths["truth"], knows=["zip"])
+    assert [attack.control for attack in there.attacks if attack.applies] == [None, None]
+    (line,) = [line for line in there.text().splitlines() if line.startswith("  prosecutor")]
+    assert line.split()[-2:] == ["–", "300"]
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import shoal
 import shoal.spark
 from shoal.observe.observer import Observer
@@ -51,11 +49,3 @@ def test_dataframes_of_any_number_of_partitions(session: Any) -> None:
         found.append(shoal.spark.anonymize(frame, method(), order="number", shards=3).toArrow().to_pylist())
     assert found[0] == found[1] == found[2]
     assert 0.9 * ROWS < len(found[0]) < ROWS
-
-
-def test_streams_are_refused(session: Any, stage: Stage) -> None:
-    from shoal.errors import PolicyError
-
-    stream = session.readStream.schema("id string, place string, speed double, model string").csv(str(stage.folder))
-    with pytest.raises(PolicyError):
-        shoal.spark.anonymize(stream, method(), out=stage.folder / "out", state=stage.folder / "state")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ import pytest
 
 import shoal
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
-from shoal.errors import PolicyError
 from shoal.spark.columns import DECIDED, NOTE, ORDER, ROW, SHARD, VERDICT
 from shoal.spark.flexible.cuts import RECORDS_OF_A_SHARD, FlexibleSorter
 from shoal.spark.flexible.decide import AssignShards, DecideShards, FlexibleTrace, flexible_metrics
 from shoal.spark.flexible.shard import PENDING
 from shoal.spark.recipe import Recipe
-from shoal.spark.streams.run import check_stream_policy
 from tests.spark.scene import KEY
 
 pytestmark = pytest.mark.compiled
@@ -194,9 +191,3 @@ def test_cuts_lie_between_the_coarsest_labels_and_leave_enough_records() -> None
     first = sorter.shards(rows, calibration, cuts[:1])
     by_shard = [{one for one, shard in zip(side, first, strict=True) if one and shard == number} for number in (0, 1)]
     assert [len(sides) for sides in by_shard] == [1, 1]
-
-
-def test_a_stream_is_refused() -> None:
-    policy: Any = SimpleNamespace(anonymize=SimpleNamespace(METHOD="flexible-k"))
-    with pytest.raises(PolicyError, match=r"flexible-k does not decide streams on Spark; leave \[checkpoint\] out"):
-        check_stream_policy(policy)

@@ -143,7 +143,7 @@ def test_the_doctor_asks_executors_for_the_key_only(session: Any, stage: Stage) 
     assert {remark.level for remark in found} == {"good"}
     assert found[-1].sentence == "2 tasks at a time on 1 machine: all have the key"
     chain = load_policy(policy(stage, {**SAMPLED, "sampler": "chain"}, "there"))
-    assert [remark.level for remark in spark_remarks(chain, master="local[2]")] == ["good", "wrong"]
+    assert [remark.level for remark in spark_remarks(chain, master="local[2]")] == ["wrong"]
 
 
 def test_refusals(session: Any, stage: Stage) -> None:

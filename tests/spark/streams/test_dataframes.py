@@ -16,7 +16,7 @@ import shoal.spark
 from shoal import ZAnonymity
 from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
-from shoal.errors import OutputError, PolicyError
+from shoal.errors import CheckpointError, InputError, OutputError, PolicyError
 from shoal.spark.recipe import Recipe
 from shoal.spark.streams.dataframes import BatchFolders, check_stream
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder
@@ -24,6 +24,9 @@ from tests.docs.pages import blocks
 from tests.spark.scene import KEY, Stage, events
 
 FILES = 3
+
+
+COMBINE = {"combine": "k", "k": 3, "rotation": "5min"}
 
 
 def method(**more: Any) -> ZAnonymity:
@@ -42,12 +45,13 @@ class Crash(Exception):
     """A driver that stops here."""
 
 
+@pytest.mark.parametrize("option", [{}, COMBINE], ids=["z", "combine"])
 def test_micro_batches_are_published_once_through_crashes(
-    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch, option: dict[str, Any]
 ) -> None:
     stage.write(events(2000), files=FILES, kind="parquet")
     files = sorted((stage.folder / "in").iterdir())
-    here, expected, traced = method(key=KEY), [], []
+    here, expected, traced = method(key=KEY, **option), [], []
     for number, path in enumerate(files):
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
         release = here.push_batch(pq.read_table(path))
@@ -74,7 +78,7 @@ def test_micro_batches_are_published_once_through_crashes(
     stream = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(stage.folder / "in"))
     out, places = stage.folder / "out", {name: stage.folder / name for name in ("state", "trace", "dead_letters")}
     for must_crash in (True, True, False):
-        writer = shoal.spark.anonymize(stream, method(), out=out, shards=3, **places)
+        writer = shoal.spark.anonymize(stream, method(**option), out=out, shards=3, **places)
         query = writer.trigger(availableNow=True).start()
         with pytest.raises(Exception, match="Crash") if must_crash else nullcontext():
             query.awaitTermination()
@@ -86,6 +90,19 @@ def test_micro_batches_are_published_once_through_crashes(
     assert sum(map(len, rows)) > 100
     letters = sum(len(path.read_text().splitlines()) for path in places["dead_letters"].iterdir())
     assert letters == sum(row["verdict"] == "dead" for batch in traced for row in batch)
+    with pytest.raises(CheckpointError, match="is of another method, other settings"):
+        shoal.spark.anonymize(stream, method(max_gap="2h", **option), out=out, shards=3, **places)
+
+
+def test_frames_that_do_not_fit_are_refused_before_a_query_starts(session: Any, stage: Stage) -> None:
+    frame = session.range(3).withColumnRenamed("id", "user")
+    stream = session.readStream.format("rate").load()
+    places = {"out": stage.folder / "out", "state": stage.folder / "state"}
+    with pytest.raises(InputError, match="the DataFrame has no column 'ts', 'id', 'site'"):
+        shoal.spark.anonymize(stream, method(), **places)
+    with pytest.raises(PolicyError, match="are for streams; write the DataFrame that is returned"):
+        shoal.spark.anonymize(frame, method(), **places)
+    assert not places["out"].exists()
 
 
 def test_a_shard_is_rebuilt_from_a_snapshot_and_logs_and_snapshots_stay_rare(tmp_path: Path) -> None:
@@ -103,7 +120,7 @@ def test_a_shard_is_rebuilt_from_a_snapshot_and_logs_and_snapshots_stay_rare(tmp
 
     chains: dict[str, list[str]] = {}
     previous, kinds = None, []
-    for batch in range(12):
+    for batch in range(34):
         states = ShardStates(tmp_path, f"a{batch}", previous, chains)
         if batch % 3 == 0:  # another worker: nothing is in memory
             states = ShardStates(tmp_path, f"a{batch}", previous if previous is None else "other", chains)
@@ -113,12 +130,13 @@ def test_a_shard_is_rebuilt_from_a_snapshot_and_logs_and_snapshots_stay_rare(tmp
         chain = states.keep(0, shard, lambda batch=batch: bytes([batch]))
         chains, previous = {"0": chain}, f"a{batch}"
         kinds.append(chain[-1].rpartition(".")[2])
-    assert [batch for batch, kind in enumerate(kinds) if kind == "snapshot"] == [0, 2, 6]  # of 1, 3 and 7 bytes
+    snapshots = [batch for batch, kind in enumerate(kinds) if kind == "snapshot"]
+    assert snapshots == [0, 2, 6, 14, 23, 32]  # of 1, 3, 7 and 15 bytes; then after eight logs, however small
     commits = StateFolder(tmp_path)
-    commits.write(Commit(11, "a11", 12, chains, {}))
+    commits.write(Commit(33, "a33", 34, chains, {}))
     assert {path.name for path in tmp_path.glob("shard-*")} == set(chains["0"])
-    assert commits.last_before(12) == commits.read(11)
-    assert commits.last_before(11) is None
+    assert commits.last_before(34) == commits.read(33)
+    assert commits.last_before(33) is None
 
 
 def test_what_a_stream_needs_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,13 +30,13 @@ def kafka() -> Iterator[Kafka]:
         yield running
 
 
-def policy(kafka: Kafka, folder: Path, name: str, sink: str) -> Path:
+def policy(kafka: Kafka, folder: Path, name: str, sink: str, method: str = "z") -> Path:
     """A policy that reads the topic `in`."""
     source = f'kind = "kafka"\nbrokers = "{kafka.address}"\ntopics = ["in"]\nuntil = "end"\nkey_column = "user"'
     source += '\nheaders = {note = "note"}'
     sections = {"source": source, "sink": sink, "checkpoint": f'path = "{name}-state"'}
     path = folder / f"{name}.toml"
-    path.write_text(policy_text("z", **sections))
+    path.write_text(policy_text(method, **sections))
     return path
 
 
@@ -70,28 +70,64 @@ def test_topics_are_published_once_and_as_on_one_machine(
     assert streamed(there).finished_before
 
 
+@pytest.mark.parametrize("option", ["", 'combine = "k"\nk = 3\nrotation = "20s"\n'], ids=["z", "combine"])
 def test_messages_that_keep_coming_are_published_as_files_in_micro_batches(
-    session: Any, kafka: Kafka, tmp_path: Path
+    session: Any, kafka: Kafka, tmp_path: Path, option: str
 ) -> None:
     """Every micro-batch has one partition's next messages, so the order is that of the log."""
-    kafka.make_topic("more", 1)
-    path = policy(kafka, tmp_path, "files", 'kind = "jsonl"\npath = "files/"')
-    path.write_text(path.read_text().replace('["in"]', '["more"]').replace('until = "end"\n', ""))
+    topic = f"more-{len(option)}"
+    kafka.make_topic(topic, 1)
+
+    def more(name: str) -> Path:
+        path = policy(kafka, tmp_path, name, f'kind = "jsonl"\npath = "{name}/"')
+        path.write_text(path.read_text().replace('["in"]', f'["{topic}"]').replace("\nz = ", f"\n{option}z = "))
+        return path
+
+    path = more("files")
+    path.write_text(path.read_text().replace('until = "end"\n', ""))
     (log,) = messages("z", 1, rows=400)
     log = [{**one, "key": f"u{number % 29}".encode(), "headers": {"note": b"n"}} for number, one in enumerate(log)]
     for start in range(0, 400, 200):
-        kafka.produce("more", [log[start : start + 200]])
+        kafka.produce(topic, [log[start : start + 200]])
         assert streamed(path, once=True).stopped
     streamed(path, once=True)  # nothing new
     path.write_text(path.read_text().replace('kind = "kafka"\n', 'kind = "kafka"\nuntil = "end"\n'))
     there = streamed(path)
-    whole = policy(kafka, tmp_path, "whole", 'kind = "jsonl"\npath = "whole/"')
-    whole.write_text(whole.read_text().replace('["in"]', '["more"]'))
-    here = Pipeline(load_policy(whole)).run()
+    here = Pipeline(load_policy(more("whole"))).run()
     rows = {name: _lines(tmp_path / name) for name in ("files", "whole")}
     assert rows["files"] == rows["whole"]
     assert (there.released, there.dead) == (here.released, here.dead)
+    assert there.released > 100
     assert (tmp_path / "files.dead.jsonl").read_text() == (tmp_path / "whole.dead.jsonl").read_text()
+
+
+def test_topics_of_flexible_k_are_published_once(
+    session: Any, kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is published is what an undisturbed stream publishes; dead letters are those of one machine."""
+    kafka.make_topic("people", PARTITIONS)
+    kafka.produce("people", messages("flexible", PARTITIONS, rows=600))
+    paths = {}
+    for name in ("alone", "calm", "stopped"):
+        kafka.make_topic(name, 2)
+        kafka.make_topic(f"{name}-dead-letters", 1)
+        path = policy(kafka, tmp_path, name, f'kind = "kafka"\ntopic = "{name}"', "flexible")
+        text = path.read_text().replace('["in"]', '["people"]').replace('\nkey_column = "user"', "")
+        path.write_text(text.replace('\nheaders = {note = "note"}', ""))
+        paths[name] = path
+    expected = streamed(paths["calm"])
+    crashes = Crashes(monkeypatch, TOPICS)
+    for step in TOPICS:
+        crashes.arm(step)
+        with pytest.raises(Crash):
+            streamed(paths["stopped"])
+    found, alone = streamed(paths["stopped"]), Pipeline(load_policy(paths["alone"])).run()
+    assert kafka.content("stopped") == kafka.content("calm")
+    assert kafka.content("stopped-dead-letters") == kafka.content("alone-dead-letters")
+    assert found.guarantee == expected.guarantee == alone.guarantee
+    assert (found.rows_in, found.released, found.dead) == (600, expected.released, alone.dead)
+    assert found.released > 400
+    assert found.pending == 600 - found.released - found.dead
 
 
 def _lines(folder: Path) -> list[str]:

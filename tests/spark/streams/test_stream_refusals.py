@@ -40,9 +40,13 @@ def test_no_key(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         ('"kind" = "csv"\n"path" = "in/"\n', REDIS, "[source] kind: on Spark only files and Kafka"),
         ('"kind" = "csv"\n"path" = "in/"\n', KAFKA + 'start = "group"\n', "[source] start: on Spark"),
         ('"there/"', '"there.parquet"', "must be a folder"),
-        ('"z" = 3', '"target" = {k = 5, p = 0.95}', "decides about all people of an epoch together"),
+        (
+            '"z" = 3',
+            '"target" = {k = 5, p = 0.95, learn = "in/part-0.csv"}',
+            "an earlier stream is read on one machine only",
+        ),
     ],
-    ids=["another system", "start of a group", "one file", "target"],
+    ids=["another system", "start of a group", "one file", "an earlier stream"],
 )
 def test_what_a_policy_names(stage: Stage, monkeypatch: pytest.MonkeyPatch, old: str, new: str, words: str) -> None:
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))

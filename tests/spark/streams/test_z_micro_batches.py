@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from shoal import ZAnonymity
 from shoal.methods.z.reader import reasons_of
@@ -19,19 +22,14 @@ from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_adm
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.pieces import NOTE, PIECES, Ranges, merged
-from tests.spark.scene import KEY, events
+from tests.spark.scene import events
+from tests.spark.test_z_shards import ROWS as DRAWN
+from tests.spark.test_z_shards import far_ahead, wrong_clocks
 
-pytestmark = pytest.mark.compiled
+pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("key_file")]
 ROWS, STEP = 1500, 250
 ONE = {"attribute": "site"}
 TWO = {"attribute": {"site": {"on_private": "blank"}, "app": {"z": 4}}}
-
-
-@pytest.fixture(autouse=True)
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "key"
-    path.write_bytes(KEY)
-    monkeypatch.setenv("SHOAL_KEY_FILE", str(path))
 
 
 class Stream:
@@ -92,3 +90,23 @@ def test_micro_batches_publish_what_one_machine_does(
         assert found.rows.to_pylist() == expected.rows.to_pylist(), number
         assert trace.batch(found, reasons_of(there.settings)).to_pylist() == expected.trace.to_pylist(), number
     assert stream.logs > 0
+
+
+@given(DRAWN, st.integers(1, 4), st.integers(1, 20), st.sampled_from([ONE, TWO]))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_micro_batches_with_wrong_first_clocks(
+    drawn: list[tuple[int, ...]], shards: int, step: int, attributes: dict[str, Any]
+) -> None:
+    """Time may start over in a later micro-batch than the one with the wrong clock."""
+    rows = far_ahead(drawn)
+    here, there = wrong_clocks("15s", attributes), wrong_clocks("15s", attributes)
+    there.bind(rows.schema)
+    with TemporaryDirectory() as folder:
+        stream, trace = Stream(there, shards, Path(folder)), ZTrace.of(there)
+        for number, first in enumerate(range(0, rows.num_rows, step)):
+            part = rows.slice(first, step)
+            expected = here.push_batch(part)
+            found = stream.decided(part, first, attempt=str(number), in_memory=number % 2 == 1)
+            assert found.rows.to_pylist() == expected.rows.to_pylist(), number
+            assert trace.batch(found, reasons_of(there.settings)).to_pylist() == expected.trace.to_pylist(), number
+    here.flush()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from textwrap import wrap
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,8 @@ _Z95: Final = 1.959963984540054
 """The 97.5% quantile of the normal distribution."""
 _CLEAR: Final = 0.02
 """A gain over the baselines below this is not called one."""
+_WIDTH: Final = 110
+"""Characters of a line with names of attacks."""
 
 
 OUTSIDE: Final = "people who are not in the data"
@@ -161,18 +164,29 @@ class AttackReport:
         facts = "; ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in self.facts.items())
         lines = [f"attacks on a release of {self.method}: {facts}"]
         width = max((len(attack.name) for attack in self.attacks), default=0)
+        shared = self._shared_reasons()
         for question in Question:
-            asked = self.of(question)
+            asked = [attack for attack in self.of(question) if attack.applies or attack.why_not not in shared]
             if asked:
                 lines += [f"{question}", f"  {'':<{width}}  success (95% interval)    guess     raw control       n"]
             lines += [_line(attack, width) for attack in asked if attack.applies]
             lines += [f"  {attack.name:<{width}}  does not apply: {attack.why_not}" for attack in asked
                       if not attack.applies]  # fmt: skip
+        for reason, names in shared.items():
+            lines += [f"does not apply: {reason}", *_wrapped(names)]
         lines.append("guess: without the release; raw: on the raw data; control: people who are not in the data;")
         lines += [f"control of {attack.name}: {attack.control_is};" for attack in self.attacks
                   if attack.has_own_control]  # fmt: skip
         lines.append("*: clearly above guess and control. What each attacker wants and knows: --json")
         return "\n".join(lines)
+
+    def _shared_reasons(self) -> dict[str, list[str]]:
+        """Why several attacks do not apply, and their names."""
+        names: dict[str, list[str]] = {}
+        for attack in self.attacks:
+            if not attack.applies:
+                names.setdefault(attack.why_not, []).append(attack.name)
+        return {reason: found for reason, found in names.items() if len(found) > 1}
 
 
 def with_control(attack: Attack) -> Attack:
@@ -198,9 +212,15 @@ def _line(attack: Attack, width: int) -> str:
     return f"  {attack.name:<{width}}  {interval}  {cells} {rate.n:>7}"
 
 
+def _wrapped(names: Iterable[str]) -> list[str]:
+    return wrap("; ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -44,11 +44,31 @@ def find_confirmed_restarts(
     return np.array(found, np.int64), False
 
 
+def cannot_wait(rows: Ints, by_time: Bools, start: int, restarts: Ints, last: int) -> Bools:
+    """Mark records that cannot be pending.
+
+    A restart decides about everything before it, if it was reached: ``last`` is the newest record with a verdict. The
+    last accepted record came after ``start`` restarts; those of the same start are compared with it by their time.
+    """
+    own = np.searchsorted(restarts, rows, side="right")
+    found: Bools = (own < np.searchsorted(restarts, last, side="right")) | ((own == start) & by_time)
+    return found
+
+
 def check_lateness(rows: Ints, time: Ints, start: Ints, promise: ZPromise, notes: Notes) -> None:
     """Check that no counted record came later than ``lateness`` allows; every start of the stream has its own time."""
     late = 0
     for number in range(int(start.max(initial=-1)) + 1):
         own = start == number
-        times = time[own][np.argsort(rows[own])]
-        late += int((times < np.maximum.accumulate(times) - promise.lateness_ns).sum())
-    notes.violation("late-accepted", "A record was counted although it came later than lateness allows.", count=late)
+        late += count_late(time[own][np.argsort(rows[own])], promise.lateness_ns)
+    note_late(late, notes)
+
+
+def count_late(times: Ints, lateness_ns: int) -> int:
+    """Count the times, in order of arrival, that are later than ``lateness`` allows."""
+    return int((times < np.maximum.accumulate(times) - lateness_ns).sum())
+
+
+def note_late(count: int, notes: Notes) -> None:
+    """Report records that came too late and were counted."""
+    notes.violation("late-accepted", "A record was counted although it came later than lateness allows.", count=count)

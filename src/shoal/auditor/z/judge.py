@@ -62,7 +62,7 @@ def _check_alone(aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
     notes.violation("unreadable-row", "A released row cannot be read or has no time.", rows=~aligned.shown_readable)
     check_pseudonyms(aligned, promise, notes)
     if promise.k is not None:
-        check_sets(aligned, promise, promise.k, notes)
+        check_sets(aligned, promise, promise.k, notes).note(notes)
     empty = np.logical_and.reduce([values.shown < 0 for values in aligned.values.values()])
     if all(attribute.on_private != "blank" for attribute in promise.attributes):
         notes.violation(

@@ -156,11 +156,13 @@ def check_other_columns(promise: ZPromise, release: Rows, truth: Rows, notes: No
         if name not in own:
             known, shown = shared_codes(persons, release.text(name))[1]
             marked |= np.isin(shown, np.unique(known[known >= 0]))
-    notes.warning(
-        "identifier-in-column",
-        "A column other than the person column contains an identifier of the truth.",
-        rows=marked,
-    )
+    note_identifiers(marked, notes)
+
+
+def note_identifiers(rows: Bools, notes: Notes) -> None:
+    """Warn of rows with an identifier outside the person column."""
+    sentence = "A column other than the person column contains an identifier of the truth."
+    notes.warning("identifier-in-column", sentence, rows=rows)
 
 
 def is_hash_with_epoch(aligned: Aligned, promise: ZPromise, person: Ints) -> Bools:

@@ -9,16 +9,16 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.findings import Notes
-from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, VERDICTS, Verdicts, note_lost, read_reasons, read_verdicts
+from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, VERDICTS, note_lost, read_reasons, read_verdicts
 from shoal.auditor.z.aligned import Aligned
-from shoal.auditor.z.clock import check_lateness, find_restarts
-from shoal.auditor.z.combined import check_waiting, order_combined, read_passed
+from shoal.auditor.z.clock import cannot_wait, check_lateness, find_restarts
+from shoal.auditor.z.combined import NO_EPOCH, check_waiting, order_combined, read_passed, read_waited
 from shoal.auditor.z.promise import ZPromise
 
 _REASONS: Final = ("late", "ahead", "null-person", "null-time", "bad-time", "unknown-value")
-_LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
+LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,20 @@ def read_decisions(trace: Rows, aligned: Aligned, promise: ZPromise, notes: Note
     sentence = "A record without a person or a time was not refused."
     notes.violation("unusable-accepted", sentence, count=int((~usable).sum()))
     counted = counted[usable]
-    refused = _read_refused(trace, verdicts, aligned, notes)
-    start = np.searchsorted(_restarts(refused, aligned, promise), row[counted], side="right")
+    refused = read_refused(trace, row, first & (verdict == DEAD), aligned.usable, notes)
+    restarts = _restarts(refused, aligned, promise)
+    start = np.searchsorted(restarts, row[counted], side="right")
     if promise.k is None:
         counted, start = _in_order(counted, start, row, aligned, promise, notes)
-        _check_undecided(row[first], row[counted], aligned, promise, notes)
+        _check_undecided(row[first], row[counted], start, restarts, aligned, promise, notes)
     else:
         passed = read_passed(trace, promise, notes)
         counted, start = order_combined(trace, verdicts, counted, start, passed, aligned, promise, notes)
-        check_waiting(row[first], row[counted], start, aligned, promise, notes)
+        waited = read_waited(trace)[counted] != NO_EPOCH
+        check_waiting(row[first], row[counted], start, waited, restarts, aligned, promise, notes)
         passed = passed and {name: level[counted] for name, level in passed.items()}
-    _check_refused(refused, aligned, promise, notes)
+    late = refused.rows(lambda reason: reason == "late")
+    check_refused(refused, count_in_time(aligned.time[late], newest_before(aligned)[late], promise), notes)
     counts = {name: int((verdict == number).sum()) for number, name in enumerate(VERDICTS)}
     notes.metrics["verdicts"] = {"in": records, **counts, "undecided": records - int(first.sum())}
     return Decisions(
@@ -72,7 +75,7 @@ def read_decisions(trace: Rows, aligned: Aligned, promise: ZPromise, notes: Note
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class Refused:
     """The refused records that have a person and a time."""
 
     row: Ints
@@ -85,14 +88,15 @@ class _Refused:
         return self.row[np.array([*map(matches, self.reasons), False], np.bool_)[self.code]]  # code -1 picks the last
 
 
-def _read_refused(trace: Rows, verdicts: Verdicts, aligned: Aligned, notes: Notes) -> _Refused:
-    dead = verdicts.first & (verdicts.verdict == DEAD)
+def read_refused(trace: Rows, row: Ints, dead: Bools, usable: Bools, notes: Notes) -> Refused:
+    """Return which usable records the ``dead`` entries refuse, and why; ``row`` is the record of every entry."""
     reasons, code = read_reasons(trace, dead, notes)
-    dead[dead] = aligned.usable[verdicts.row[dead]]
-    return _Refused(verdicts.row[dead], reasons, code[dead])
+    kept = dead.copy()
+    kept[dead] = usable[row[dead]]
+    return Refused(row[kept], reasons, code[kept])
 
 
-def _restarts(refused: _Refused, aligned: Aligned, promise: ZPromise) -> Ints:
+def _restarts(refused: Refused, aligned: Aligned, promise: ZPromise) -> Ints:
     """Return the records at which the stream restarted; the trace tells which records reached the clock."""
     late, ahead = np.zeros((2, len(aligned.time)), np.bool_)
     late[refused.rows(lambda reason: reason == "late")] = True
@@ -107,10 +111,8 @@ def _in_order(
 ) -> tuple[Ints, Ints]:
     """Check that records were decided by time, equal times by arrival; sort them if they were not."""
     rows, time = row[counted], aligned.time[row[counted]]
-    back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
-    wrong = int(np.where(start[1:] == start[:-1], back, start[1:] < start[:-1]).sum())
-    sentence = "Records were not decided in the order of time (equal times in order of arrival)."
-    notes.violation("decision-order", sentence, count=wrong)
+    wrong = count_backward(rows, time, start)
+    note_backward(wrong, notes)
     if wrong:
         order = np.lexsort((rows, time, start))
         return counted[order], start[order]
@@ -118,26 +120,53 @@ def _in_order(
     return counted, start
 
 
-def _check_refused(refused: _Refused, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
-    """Warn of records refused for a reason that is unknown, or as late or empty although they were not."""
+def count_backward(rows: Ints, time: Ints, start: Ints) -> int:
+    """Count the records, in the order decided, that belong before the one before them."""
+    back = (time[1:] < time[:-1]) | ((time[1:] == time[:-1]) & (rows[1:] < rows[:-1]))
+    return int(np.where(start[1:] == start[:-1], back, start[1:] < start[:-1]).sum())
+
+
+def note_backward(count: int, notes: Notes) -> None:
+    """Report records that were decided too late or too early."""
+    sentence = "Records were not decided in the order of time (equal times in order of arrival)."
+    notes.violation("decision-order", sentence, count=count)
+
+
+def check_refused(refused: Refused, in_time: int, notes: Notes) -> None:
+    """Warn of records refused for an unknown reason, or as late (``in_time``) or empty although they were not."""
     unknown = refused.rows(lambda reason: reason.split(".")[0] not in _REASONS)
     sentence = "A record was refused for an unknown reason, although nothing is wrong with it."
     notes.warning("dead-without-cause", sentence, count=len(unknown))
-    late = refused.rows(lambda reason: reason == "late")
-    time = np.where(aligned.usable, aligned.time, _LONG_AGO)
-    newest = np.maximum.accumulate(np.insert(time, 0, _LONG_AGO))[:-1]  # before each record
-    wrong = int((aligned.time[late] >= newest[late] - promise.lateness_ns).sum())
-    wrong += len(refused.rows(lambda reason: reason.startswith("null")))
-    notes.warning("dead-without-cause", "A record was refused for a reason that does not apply to it.", count=wrong)
+    note_misjudged(in_time + len(refused.rows(lambda reason: reason.startswith("null"))), notes)
 
 
-def _check_undecided(decided: Ints, accepted: Ints, aligned: Aligned, promise: ZPromise, notes: Notes) -> None:
+def newest_before(aligned: Aligned) -> Ints:
+    """Return the newest time of all usable records before each record."""
+    time = np.where(aligned.usable, aligned.time, LONG_AGO)
+    found: Ints = np.maximum.accumulate(np.insert(time, 0, LONG_AGO))[:-1]
+    return found
+
+
+def count_in_time(time: Ints, newest: Ints, promise: ZPromise) -> int:
+    """Count the records refused as late that were not: ``newest`` is the newest time before each."""
+    return int((time >= newest - promise.lateness_ns).sum())
+
+
+def note_misjudged(count: int, notes: Notes) -> None:
+    """Warn of records refused for a reason that does not apply."""
+    notes.warning("dead-without-cause", "A record was refused for a reason that does not apply to it.", count=count)
+
+
+def _check_undecided(
+    decided: Ints, accepted: Ints, start: Ints, restarts: Ints, aligned: Aligned, promise: ZPromise, notes: Notes
+) -> None:
     """Distinguish records still pending (or not read yet) when the trace ends from lost ones."""
     open_rows = np.setdiff1d(np.arange(len(aligned.time)), decided)
-    overtaken = ~aligned.usable[open_rows]
+    overtaken, by_time, began = ~aligned.usable[open_rows], np.zeros(len(open_rows), np.bool_), -1
     if len(accepted):
-        last, time = accepted[-1], aligned.time[open_rows]
-        overtaken |= (time < aligned.time[last]) | ((time == aligned.time[last]) & (open_rows < last))
+        last, time, began = accepted[-1], aligned.time[open_rows], int(start[-1])
+        by_time = (time < aligned.time[last]) | ((time == aligned.time[last]) & (open_rows < last))
+    overtaken |= cannot_wait(open_rows, by_time, began, restarts, int(decided.max(initial=-1)))
     pending = note_lost(overtaken, open_rows, decided, notes)
     if pending and not promise.lateness_ns:
         sentence = "Nothing may be pending, but the trace ends before the input does."

@@ -9,12 +9,14 @@ choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from shoal.auditor.findings import Notes
-from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.crowds import note_held_back
 from shoal.auditor.z.promise import Target, ZPromise
@@ -23,7 +25,12 @@ from shoal.auditor.z.trace import Decisions
 
 _Set = frozenset[tuple[int, int]]
 _NOTHING: _Set = frozenset()
-_NO_VALUE = -1
+_STANDS_OUT: Final = (
+    "A further value of a person was released although too few of the people shown were k-anonymous then."
+)
+NO_VALUE: Final = -1
+ShownValue = tuple[int, int, int, int, bool, int]
+"""Row, column, person, value, whether it was withheld, and stretch."""
 
 
 class _ShownSets:
@@ -71,30 +78,48 @@ def check_withheld(
     aligned: Aligned, promise: ZPromise, target: Target, decisions: Decisions, held: Sequence[Ints], notes: Notes
 ) -> None:
     """Check which values that z people had shown were released and which were not; `held` are the latter, by column."""
-    needless, wrong, withheld = 0, np.zeros(len(aligned.shown_time), np.bool_), 0
-    stretch, sets = None, _ShownSets(target)
-    for row, column, person, value, is_held, of_stretch in _values(aligned, promise, decisions, held):
+    found = judge_sets(_values(aligned, promise, decisions, held), target)
+    wrong = np.zeros(len(aligned.shown_time), np.bool_)
+    wrong[decisions.shown_at[found.wrong]] = True
+    notes.metrics["withheld"] = found.withheld
+    found.note(wrong, notes)
+
+
+@dataclass(slots=True)
+class Withheld:
+    """What was withheld, and what should have been."""
+
+    withheld: int = 0
+    needless: int = 0
+    wrong: list[int] = field(default_factory=list)
+    """Rows that were released although they make someone stand out."""
+
+    def note(self, wrong: Bools, notes: Notes) -> None:
+        """Report both; ``wrong`` marks the released rows."""
+        note_held_back(self.needless, notes)
+        notes.violation("stands-out", _STANDS_OUT, rows=wrong)
+
+
+def judge_sets(values: Iterable[ShownValue], target: Target) -> Withheld:
+    """Judge values in the order decided, stretch by stretch."""
+    found, stretch, sets = Withheld(), None, _ShownSets(target)
+    for row, column, person, value, is_held, of_stretch in values:
         if of_stretch != stretch:
             stretch, sets = of_stretch, _ShownSets(target)
         before = sets.has(person)
-        after = before if value == _NO_VALUE else before | {(column, value)}
+        after = before if value == NO_VALUE else before | {(column, value)}
         if is_held:
-            needless += sets.allows(person, after)
-            withheld += 1
+            found.needless += sets.allows(person, after)
+            found.withheld += 1
             continue
         if before and after != before and not sets.allows(person, after):
-            wrong[decisions.shown_at[row]] = True
+            found.wrong.append(row)
         sets.show(person, after)
-    notes.metrics["withheld"] = withheld
-    note_held_back(needless, notes)
-    sentence = "A further value of a person was released although too few of the people shown were k-anonymous then."
-    notes.violation("stands-out", sentence, rows=wrong)
+    return found
 
 
-def _values(
-    aligned: Aligned, promise: ZPromise, decisions: Decisions, held: Sequence[Ints]
-) -> Iterator[tuple[int, int, int, int, bool, int]]:
-    """Accepted row, column, person, value, whether it was withheld, and stretch, in the order decided.
+def _values(aligned: Aligned, promise: ZPromise, decisions: Decisions, held: Sequence[Ints]) -> Iterator[ShownValue]:
+    """Values in the order decided.
 
     Of the released values only the first of each person in an epoch; with blank rows also the first row of each person.
     """
@@ -102,15 +127,15 @@ def _values(
     stretch = stretches(aligned.time[decisions.accepted] // promise.rotation_ns, decisions.start)
     parts = []
     if promise.keeps_rows:
-        rows = _first_of(np.flatnonzero(decisions.shown_at >= 0), stretch, person)
-        parts.append(_part(rows, -1, np.full(len(rows), _NO_VALUE), is_held=False))
+        rows = first_of(np.flatnonzero(decisions.shown_at >= 0), stretch, person)
+        parts.append(_part(rows, -1, np.full(len(rows), NO_VALUE), is_held=False))
     for column, attribute in enumerate(promise.attributes):
         values = aligned.values[attribute.name]
         parts.append(_part(held[column], column, values.truth[decisions.accepted[held[column]]], is_held=True))
         released = np.flatnonzero(decisions.shown_at >= 0)
-        shown = np.full(len(person), _NO_VALUE)
+        shown = np.full(len(person), NO_VALUE)
         shown[released] = values.shown[decisions.shown_at[released]]
-        rows = _first_of(released[shown[released] >= 0], stretch, person, shown)
+        rows = first_of(released[shown[released] >= 0], stretch, person, shown)
         parts.append(_part(rows, column, shown[rows], is_held=False))
     row, column_of, value, is_held = np.concatenate(parts, axis=1)
     order = np.lexsort((column_of, row))
@@ -122,7 +147,7 @@ def _part(rows: Ints, column: int, values: Ints, *, is_held: bool) -> Ints:
     return np.stack((rows, np.full(len(rows), column), values, np.full(len(rows), is_held)))
 
 
-def _first_of(rows: Ints, *keys: Ints) -> Ints:
+def first_of(rows: Ints, *keys: Ints) -> Ints:
     """The first of the rows for each combination of keys."""
     if not len(rows):
         return rows

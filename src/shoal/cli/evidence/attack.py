@@ -88,9 +88,11 @@ def attack(  # noqa: PLR0913
         With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
     """
     from shoal.auditor import attack as run
+    from shoal.cli.engine import check_engine
     from shoal.cli.evidence.audit import one_or_all, read_private_trace
     from shoal.cli.output.render import watch_steps
 
+    check_engine(engine, master)
     if engine == "spark":
         if trace is not None or other is not None or sensitive:
             raise PolicyError("--trace, --other, --sensitive: not used with --engine spark; leave them out")

@@ -81,6 +81,9 @@ def audit(  # noqa: PLR0913 - one for each option
     """
     import orjson
 
+    from shoal.cli.engine import check_engine
+
+    check_engine(engine, master)
     promised = _promise(policy, table, is_signed=sign is not None or verify is not None)
     if verify is not None:
         assert policy is not None

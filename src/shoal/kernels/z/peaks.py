@@ -16,7 +16,7 @@ from shoal.kernels.z.threshold_curves import scrambled
 def pair_row(pairs, person, value):
     """Row of a pair, or the free one where it belongs."""
     mask = np.int64(len(pairs) - 1)
-    row = (person + scrambled(value)) & mask
+    row = scrambled(person + scrambled(value)) & mask  # people may be numbered one after another
     while pairs[row, 2] != 0 and (pairs[row, 0] != person or pairs[row, 1] != value):
         row = (row + 1) & mask
     return row

@@ -53,10 +53,11 @@ def _at_once(admitted: Admitted) -> _Turns:
 class ZEngine:
     """Reads, decides and publishes; a target adds a follower, combine a combiner.
 
-    With `is_apart`, values are judged for epochs that another process closes (see epochs/values.py).
+    With `is_apart`, values are judged for epochs that another process closes (see epochs/values.py); `has_keys`: for
+    one that follows a stream of which it gets one part after another.
     """
 
-    def __init__(self, settings: ZSettings, secret: Secret, *, is_apart: bool = False) -> None:
+    def __init__(self, settings: ZSettings, secret: Secret, *, is_apart: bool = False, has_keys: bool = False) -> None:
         self._settings = settings
         self._person, self._lateness_ns = settings.person, settings.lateness_ns  # read once: settings are slow to read
         self._waits = self._lateness_ns > 0
@@ -64,7 +65,9 @@ class ZEngine:
         self.guarantee = guarantee_of(settings)
         reasons = reasons_of(settings)
         self.counts = Counts(reasons)
-        self._tracer = (value_tracer_for if is_apart else tracer_for)(settings, reasons)
+        self._tracer: Any = (
+            value_tracer_for(settings, reasons, has_keys=has_keys) if is_apart else tracer_for(settings, reasons)
+        )
         self.trace_schema = self._tracer.schema
         self.attributes = [
             CrowdColumn(column, key_words(secret.subkey("table of values", column.name.encode())))
@@ -76,7 +79,7 @@ class ZEngine:
             settings.target, rotation_ns=settings.rotation_ns, keeps_blank=self._keeps_blank,
             windows_ns=[column.window_ns for column in settings.attributes],
         )  # fmt: skip
-        self.sizes = CrowdSizes(settings) if settings.target is not None and is_apart else None
+        self.sizes = CrowdSizes(settings, has_keys=has_keys) if settings.target is not None and is_apart else None
         self.combiner = (
             None if settings.k is None or is_apart else Combiner(settings, settings.k, keeps_blank=self._keeps_blank)
         )

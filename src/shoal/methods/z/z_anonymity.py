@@ -19,7 +19,14 @@ from shoal.methods.text_keys import Ints
 from shoal.methods.z.admission import Admitted, Clock
 from shoal.methods.z.crowds.columns import OnPrivate, Residual
 from shoal.methods.z.engine import ZEngine
-from shoal.methods.z.epochs.closing import ClosedEpoch, Ending, EpochEvents, combine_epoch, follow_epoch
+from shoal.methods.z.epochs.closing import (
+    ClosedEpoch,
+    Ending,
+    EpochEvents,
+    combine_epoch,
+    follow_epoch,
+    follow_values,
+)
 from shoal.methods.z.settings import ZSettings
 from shoal.methods.z.shards import join, owners_of_values, read_admitted, split
 from shoal.methods.z.trace import Decisions
@@ -121,6 +128,8 @@ class ZAnonymity(StreamMethod):
     _engine: ZEngine
     _is_apart: bool = False
     """Whether values are judged for epochs that another process closes."""
+    _has_keys: bool = False
+    """Whether that process follows the stream part by part."""
 
     def __init__(  # noqa: PLR0913 - the method's parameters, all by name
         self,
@@ -150,7 +159,7 @@ class ZAnonymity(StreamMethod):
         self._start(ZSettings.for_columns(person, time, carry, given), as_secret(key))
 
     def _make_engine(self, settings: ZSettings, secret: Secret) -> ZEngine:
-        return ZEngine(settings, secret, is_apart=self._is_apart)
+        return ZEngine(settings, secret, is_apart=self._is_apart, has_keys=self._has_keys)
 
     @property
     def z(self) -> int | None:
@@ -220,14 +229,17 @@ class ZAnonymity(StreamMethod):
 
     # ---- combine and target: values are judged in shards, epochs are closed with the values of all shards
 
-    def apart(self) -> ZAnonymity:
+    def apart(self, *, has_keys: bool = False) -> ZAnonymity:
         """An empty method for a shard of a stream with combine or a target: it judges values and closes no epoch.
 
         Its releases are not for publishing. Their rows passed z (with a target: the lowest z there is), and their trace
-        is for :func:`joined_values`, which joins what all shards say about the rows of an epoch.
+        is for :func:`joined_values`, which joins what all shards say about the rows of an epoch. With a target,
+        `has_keys` makes a trace for :meth:`follow_values`; without it, profiles of epochs are made of
+        :meth:`take_peaks`.
         """
         made = ZAnonymity.__new__(ZAnonymity)
-        made._is_apart = True  # noqa: SLF001 - the same class
+        made._is_apart, made._has_keys = True, has_keys  # noqa: SLF001 - the same class
+        made._is_kept = True  # noqa: SLF001 - what is pending here is for the process that closes epochs to report
         made._start(self._settings, self._secret)  # noqa: SLF001
         return made
 
@@ -236,7 +248,10 @@ class ZAnonymity(StreamMethod):
         return [] if self._engine.sizes is None else self._engine.sizes.take_peaks(everything=everything)
 
     def close_epoch(self, values: Decisions, rows: pa.RecordBatch, clock: Clock, *, last: int) -> ClosedEpoch:
-        """With combine: decide about all rows of an epoch by the clock of the whole stream of `last` records."""
+        """With combine: decide about rows of an epoch by a clock; `last` is the number after the last record's.
+
+        All rows of the epoch are given if the clock closes it, else those that were judged by this clock.
+        """
         combiner = self._engine.combiner
         assert combiner is not None, "only combine closes epochs"
         stretch = int(np.searchsorted(np.array(clock.restarts, dtype=np.int64), values.rows[0], side="right"))
@@ -252,6 +267,17 @@ class ZAnonymity(StreamMethod):
         end_ns = (int(values.times[0]) // settings.rotation_ns + 1) * settings.rotation_ns
         closed = follow_epoch(sets, values, rows, names, z=z, end_ns=end_ns)
         return closed, sets.shown, sets.anonymous
+
+    def follow_values(self, stretches: Iterable[tuple[Decisions, pa.RecordBatch]]) -> list[ClosedEpoch]:
+        """With a target: decide about the next rows of a stream; time starts over after each stretch but the last."""
+        follower, settings, decided = self._engine.follower, self._settings, []
+        assert follower is not None, "only a target follows"
+        names = [column.name for column in settings.attributes]
+        for number, (values, rows) in enumerate(stretches):
+            if number:
+                follower.forget()
+            decided.append(follow_values(follower, values, rows, names))
+        return decided
 
     def choose_z(self, stretches: Iterable[Iterable[EpochEvents]]) -> list[list[int]]:
         """With a target: z of every epoch of a stream; epochs are in order, and time starts over after each stretch."""

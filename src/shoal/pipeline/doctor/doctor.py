@@ -20,24 +20,21 @@ from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
 from shoal.pipeline.doctor.live import connection_remarks, lag_remarks
 from shoal.pipeline.doctor.live_sample import take_live_sample
+from shoal.pipeline.doctor.places import place_remarks
 from shoal.pipeline.doctor.remarks import Remark, Sample, files_remark, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
 from shoal.pipeline.warmup import must_compile
-from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files, make_parts
+from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files
 from shoal.policy import Policy
-from shoal.policy.crosschecks import next_to
-from shoal.policy.fields import Location
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.live.messages import MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
 from shoal.policy.tables import ROW
 from shoal.policy.tuples import TupleSection
-from shoal.sinks.atomic_file import check_file
-from shoal.sinks.durable import check_folder
 from shoal.sources.input_file import InputFile
 
 SAMPLE_ROWS: Final = 100_000
@@ -46,10 +43,15 @@ _TRIED_ROWS: Final = 20_000
 """The search for neighbours is slow: a tuple method is tried on this many rows, or deadlines, of the sample."""
 
 
-def examine(policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None) -> list[Remark]:
-    """Check a policy that was read without error; the observer is notified before kernels are compiled."""
+def examine(
+    policy: Policy, *, rows: int = SAMPLE_ROWS, observer: Observer | None = None, places: bool = True
+) -> list[Remark]:
+    """Check a policy that was read without error; the observer is notified before kernels are compiled.
+
+    Without `places`, what a run would do with existing output is left to the engine that runs the policy.
+    """
     remarks = [Remark("look", "policy", sentence) for sentence in policy.warnings]
-    remarks += [*_key_remarks(policy), *shared_key_remarks(policy), *_place_remarks(policy)]
+    remarks += [*_key_remarks(policy), *shared_key_remarks(policy), *(place_remarks(policy) if places else ())]
     try:
         if not policy.anonymize.IS_STREAM:
             from shoal.pipeline.doctor.sets import set_remarks  # only such policies need it
@@ -111,69 +113,12 @@ def _key_remarks(policy: Policy) -> Iterator[Remark]:
         )  # fmt: skip
 
 
-def _store_remarks(process: SanitizeSection) -> Iterator[Remark]:
-    """The stores of the sanitization process; only the process itself opens them."""
-    for role, store in (("internal", process.internal), ("external", process.external)):
-        where = f"SQLite, {store.path.text}" if store.path is not None else "PostgreSQL"
-        yield Remark("good", "stores", f"{role}: {where}")
-    if not process.maid:
-        return
-    yield Remark(
-        "look", "sample",
-        f"rows were not tried: the process itself makes the person of {', '.join(process.maid)}",
-    )  # fmt: skip
-
-
 def _naming_remarks(policy: Policy, process: SanitizeSection, anonymizer: StreamMethod) -> Iterator[Remark]:
     """Files that lack a column the process needs: also those that name a person, which the method does not read."""
     made = (policy.stream.person,) if process.maid else ()
     own = (name for name in anonymizer.columns if name not in made)
     columns = tuple(dict.fromkeys((*own, *process.maid, *process.pii)))
     yield from _other_files(policy, make_files(policy), columns, None)
-
-
-def _place_remarks(policy: Policy) -> Iterator[Remark]:
-    if policy.sanitize is not None:
-        yield from _store_remarks(policy.sanitize)
-        return
-    letters = policy.dead_letters.file
-    places = {"dead letters": letters} if letters is not None else {}
-    if policy.sink.place is not None:
-        places = {"sink": policy.sink.place, **places}
-    if policy.trace is not None:
-        places["trace"] = policy.trace.path
-    else:
-        yield Remark(
-            "look", "trace", "no [trace]: the auditor will not be able to check order, refusals and levels exactly"
-        )
-    if policy.checkpoint is not None:
-        places["checkpoint"] = policy.checkpoint.path
-    for ending in policy.anonymize.next_to_sink():
-        places[ending.split(".")[1]] = next_to(policy.file_sink.path, ending)
-    for topic, place in places.items():
-        if place.is_standard:
-            continue
-        problem = _target_problem(policy, topic, place)
-        if problem is not None:
-            yield Remark("wrong", topic, problem)
-        elif place.path.is_file() or (place.is_folder and any(place.path.glob("part-*"))):
-            what = "exists and" if place.path.is_file() else "contains part files, which"
-            yield Remark("look", topic, f"{place.text}: {what} will be replaced")
-
-
-def _target_problem(policy: Policy, topic: str, place: Location) -> str | None:
-    """Why a run could not write there."""
-    takes_parts = topic == "sink" and policy.anonymize.IS_STREAM and place.is_folder
-    try:
-        if takes_parts:
-            make_parts(policy).refuse_foreign()
-        elif topic != "checkpoint":
-            check_file(place.path)
-        folder = place.path if takes_parts or topic == "checkpoint" else place.path.parent
-        check_folder(folder)
-    except ShoalError as error:
-        return str(error)
-    return None
 
 
 def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: list[Remark]) -> Sample | None:

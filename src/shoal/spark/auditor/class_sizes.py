@@ -90,12 +90,13 @@ def _attacks(
 ) -> list[Attack]:
     known = "the person's true " + ", ".join(quasi) + ", and the class that they lead to"
     wants = "A row drawn from the person's class is the person's; the mean over all released rows, computed, not drawn."
+    control, control_is = (0.0, NO_ROW) if outside else (None, "")
 
     def made(name: str, knows: str, part: float = 1.0, n: int = rows) -> Attack:
         value = risk * part
         return Attack(
             name, Question.SINGLING_OUT, wants, knows, Rate(value, value, value, n) if rows else None, guess * part,
-            None if raw is None else raw * part, 0.0, NO_ROW, "" if rows else "the release has no row",
+            None if raw is None else raw * part, control, control_is, "" if rows else "the release has no row",
         )  # fmt: skip
 
     found = [

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from shoal.spark.workers import InWorker
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -128,14 +130,14 @@ class SparkEngine:
 
         def started(items: Sequence[Any], work: OnItem) -> Any:
             numbers = self._session.range(0, len(items), 1, max(len(items), 1))
-            return numbers.mapInArrow(_Items(tuple(items), work), schema)
+            return numbers.mapInArrow(InWorker(_Items(tuple(items), work)), schema)
 
         frame = started(items, first)
         for step in steps:
             if step.read is not None:
                 frame = frame.union(started(step.items, step.read))
             frame = frame.repartitionById(step.bins, f.col(_BIN)).sortWithinPartitions(_BIN)
-            frame = frame.mapInArrow(_Bins(step.work), schema)
+            frame = frame.mapInArrow(InWorker(_Bins(step.work)), schema)
         with self._errors():
             found = frame.filter(f.col(_KIND) == RESULT).select(_DATA).collect()
         return [pickle.loads(row[0]) for row in found]

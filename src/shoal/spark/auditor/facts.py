@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from shoal.auditor.findings import Finding
+from shoal.auditor.layout import count_odd_rows
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.hidden_data import Hidden
-from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows
+from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
+from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts
+from shoal.auditor.tuples.promise import LabelRule, NumberRule
+from shoal.auditor.tuples.values import SpanFacts, read_attribute, read_span_facts
 from shoal.spark.auditor.shares import Share
 
 NO_ROWS = Rows((), "none")
@@ -25,6 +32,15 @@ class FileFacts:
     hidden: Hidden = NOTHING_HIDDEN
     odd_rows: int = 0
     has_row_column: bool = False
+
+    def describe(self, share: Share, rows: Rows, policy: Policy) -> None:
+        """Take over what a file shows as it was read."""
+        self.rows[share.role, share.number] = len(rows)
+        self.columns[share.role] = rows.columns
+        self.has_row_column = share.role == "truth" and has_row_column(rows)
+        if share.role == "release":
+            self.hidden = rows.hidden
+            self.odd_rows = count_odd_rows(share.path, policy, share.expected)
 
     def add(self, other: FileFacts) -> None:
         """Add the facts of other files."""
@@ -45,6 +61,40 @@ class FileFacts:
 
 
 @dataclass(slots=True)
+class QuasiFacts(FileFacts):
+    """Facts of files with quasi-identifiers."""
+
+    spans: dict[str, SpanFacts] = field(default_factory=dict)
+    is_strange: bool = False
+    """Whether a released label is not in its hierarchy."""
+
+    def add_quasi(self, other: QuasiFacts) -> None:
+        """Add the facts of other files."""
+        self.add(other)
+        for name, spans in other.spans.items():
+            self.spans[name] = self.spans.get(name, SpanFacts()) | spans
+        self.is_strange |= other.is_strange
+
+    def has_strange(self, columns: Collection[str]) -> bool:
+        """Whether the release has other columns, or labels that it must not have."""
+        return self.is_strange or any(name not in columns for name in self.columns.get("release", ()))
+
+    def describe_quasi(self, share: Share, policy: Policy, quasi: Iterable[Any]) -> tuple[Rows, Rows]:
+        """Read a file and take over what it shows; return the release and the truth, one of them empty."""
+        rows = share.read()
+        self.describe(share, rows, policy)
+        sides = (rows, NO_ROWS)
+        if share.role == "truth":
+            sides = NO_ROWS, by_stream(rows, policy.section("stream"))
+        for rule in quasi:
+            if isinstance(rule, NumberRule):
+                self.spans[rule.name] = read_span_facts(rule, *sides)
+            elif isinstance(rule, LabelRule) and share.role == "release":
+                self.is_strange |= bool(read_attribute(rule, rows, NO_ROWS).faults["unknown-label"].any())
+        return sides
+
+
+@dataclass(slots=True)
 class EntryFacts:
     """Facts of a share of a trace, or of all of it."""
 
@@ -52,21 +102,34 @@ class EntryFacts:
     """By share."""
     shown: dict[int, int] = field(default_factory=dict)
     """Entries that have a row in the release, by share."""
+    unlinked: int = 0
+    """Entries that have a row in the release and no record."""
     verdicts: Ints = field(default_factory=lambda: np.zeros(3, np.int64))
     last: int = -1
     """The last record that the trace names."""
     columns: set[str] = field(default_factory=set)
     """Columns that all shares have."""
+    known: set[str] = field(default_factory=set)
+    """Columns that some share has."""
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: EntryFacts) -> None:
         """Add another share."""
         self.columns = other.columns if not self.entries else self.columns & other.columns
+        self.known = self.known | other.known | other.columns
         self.entries |= other.entries
         self.shown |= other.shown
+        self.unlinked += other.unlinked
         self.verdicts = self.verdicts + other.verdicts
         self.last = max(self.last, other.last)
         self.findings += other.findings
+
+    def describe(self, share: Share, verdicts: Verdicts) -> None:
+        """Take over the verdicts of a share."""
+        self.shown[share.number] = int(verdicts.is_shown.sum())
+        self.unlinked = int((verdicts.is_shown & ~verdicts.exists).sum())
+        for number in (RELEASED, SUPPRESSED, DEAD):
+            self.verdicts[number] = int((verdicts.verdict == number).sum())
 
     def first_entry(self, number: int) -> int:
         """The number of a share's first entry."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.spark.auditor.engine import Message
 from shoal.spark.auditor.facts import EntryFacts, FileFacts
@@ -137,6 +137,36 @@ def numbers_of(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> dict[
         name: np.concatenate([np.zeros(0, np.int64), *(batch.column(f"\0{name}").to_numpy() for batch in batches)])
         for name in names
     }
+
+
+@dataclass(frozen=True, slots=True)
+class EntryNumbers:
+    """Entries of a bin in the order of the trace; records are counted from the first of the bin, -1 for none."""
+
+    numbers: dict[str, Ints]
+    row: Ints
+    exists: Bools
+    first: Bools
+    """Which are the first entry of their record."""
+    order: Any
+    """Where each is in the batches."""
+
+    @classmethod
+    def of(cls, batches: Sequence[pa.RecordBatch], names: Sequence[str], first: int) -> EntryNumbers:
+        """Read columns of numbers, among which must be entry and row."""
+        numbers = numbers_of(batches, names)
+        order = np.argsort(numbers["entry"])
+        numbers = {name: values[order] for name, values in numbers.items()}
+        exists = numbers["row"] >= 0
+        row = np.where(exists, numbers["row"] - first, -1)
+        is_first = np.zeros(len(row), np.bool_)
+        is_first[np.unique(row, return_index=True)[1]] = True
+        return cls(numbers, row, exists, is_first & exists, pa.array(order))
+
+    def texts(self, batches: Sequence[pa.RecordBatch], name: str) -> Rows:
+        """A column of texts of the same entries."""
+        column = joined_column(batches, f"\1{name}", TEXT).take(self.order)
+        return Rows((({name: column}, np.zeros(len(self.row), np.bool_)),), "trace")
 
 
 def joined_column(batches: Sequence[pa.RecordBatch], name: str, kind: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -68,6 +68,15 @@ def packed(batch: pa.RecordBatch) -> bytes:
 def unpacked(data: bytes) -> pa.RecordBatch:
     """The batch of some bytes."""
     return pa.ipc.open_stream(data).read_next_batch()
+
+
+def sorted_columns(parts: Sequence[bytes], *by: str) -> dict[str, Any]:
+    """The columns of several batches, sorted by some of them: arrays of numbers, and texts as Arrow has them."""
+    table = pa.Table.from_batches([unpacked(data) for data in parts]).sort_by([(name, "ascending") for name in by])
+    return {
+        name: table[name] if pa.types.is_large_string(table[name].type) else table[name].to_numpy()
+        for name in table.column_names
+    }
 
 
 def divided(batch: pa.RecordBatch, bins: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -6,7 +6,6 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.classes import class_sizes, packed
 from shoal.auditor.tables.coded_rows import Matrix
-from shoal.auditor.tables.coding import Codes, Entry, Key, exact_key, person_key
+from shoal.auditor.tables.coding import Codes, Entry, exact_key, person_key
 from shoal.auditor.tables.judge import Presence, Sizes, exposed_people, note_counts
 from shoal.auditor.tables.promise import TablePromise, read_promise
 from shoal.auditor.tables.sensitive import SensitiveColumn
 from shoal.spark.auditor.engine import Engine, Message, Step, result
 from shoal.spark.auditor.hashing import bins_for, mixed, of_text
+from shoal.spark.auditor.people import People, count_people, mark_of, to_people
 from shoal.spark.auditor.shares import Share, shares_of
 
 _TABLE, _POPULATION = "table", "population"
@@ -214,11 +214,6 @@ def _persons_of(coded: _Coded, name: str, rows: npt.NDArray[np.int64]) -> list[b
     return [mark_of(coded.keys[name][at][0]) for at in np.unique(coded.numbers[name][rows]).tolist()]
 
 
-def mark_of(key: Key) -> bytes:
-    """A mark of a person that no two persons share; empty for no person."""
-    return b"" if key is None else blake2b(repr(key).encode(), digest_size=16).digest()
-
-
 # ---- third: classes
 
 
@@ -229,14 +224,6 @@ class Counted:
     sizes: Sizes
     sensitive: list[tuple[dict[str, float], dict[str, int], str | None]]
     presence: tuple[list[float], list[float], int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class People:
-    """Different people of a bin: all, and those in classes of fewer than k."""
-
-    all: int
-    exposed: int
 
 
 def _column(name: str, promise: TablePromise, counts: Mapping[Entry, int], place: int = 0) -> SensitiveColumn:
@@ -297,25 +284,3 @@ def _numbered(parts: Sequence[bytes], names: Sequence[str], codes: Mapping[str, 
             columns.append(codes[name].add(keys)[places])
         found.append(np.stack(columns, axis=1).astype(np.int32))
     return np.concatenate(found)
-
-
-# ---- fourth: people, of whom one may be in several classes
-
-
-def to_people(marks: Sequence[tuple[bytes, bool]], bins: int) -> Iterator[Message]:
-    """Send people to the bins of their marks; each with whether they are exposed."""
-    by_bin: dict[int, dict[bytes, bool]] = {}
-    for mark, is_exposed in marks:
-        own = by_bin.setdefault(int.from_bytes(mark[:4]) % bins, {})
-        own[mark] = own.get(mark, False) or is_exposed
-    for number, own in by_bin.items():
-        yield Message(number, "people", pickle.dumps(own))
-
-
-def count_people(_number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-    """Count the different people of a bin."""
-    everyone: dict[bytes, bool] = {}
-    for data in kinds.get("people", ()):
-        for mark, is_exposed in pickle.loads(data).items():
-            everyone[mark] = everyone.get(mark, False) or is_exposed
-    yield result(People(len(everyone), sum(everyone.values())))

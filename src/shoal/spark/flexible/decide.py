@@ -23,7 +23,7 @@ from shoal.spark.columns import DECIDED, DETAILS, GROUP, REASON, ROW, SHARD, VER
 from shoal.spark.decisions import Decisions
 from shoal.spark.flexible.cuts import Cut, FlexibleSorter
 from shoal.spark.flexible.shard import PENDING, FlexibleShard
-from shoal.spark.frames import by_shard, collected, mapped, shards_of, types_of
+from shoal.spark.frames import by_shard, mapped, shards_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 
@@ -37,11 +37,11 @@ def decide_flexible(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decis
     method.bind(rows.types)
     schema = decision_schema(method.output_schema)
     sorter = FlexibleSorter(recipe, rows.types)
-    first = first_window(rows, sorter, recipe.settings().window)
+    first = cast(first_window(rows, sorter, recipe.settings().window), rows.types)
     calibration = sorter.calibrate(first)
     cuts = sorter.learn(first, calibration, shards)
     work = AssignShards(recipe, rows.types, calibration, cuts)
-    assigned = mapped(rows.frame, work, pa.schema([*types_of(rows.frame), (SHARD, pa.int32())]))
+    assigned = rows.mapped(work, pa.schema([(SHARD, pa.int32())]))
     count, last = len(cuts) + 1, rows.end - 1
     decide = DecideShards(recipe, rows.types, calibration, last)
     alone = mapped(by_shard(assigned, count), decide, schema).persist()
@@ -56,13 +56,12 @@ def decide_flexible(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decis
 
 
 def first_window(rows: NumberedRows, sorter: FlexibleSorter, window: int) -> pa.RecordBatch:
-    """The first records of the stream: a window of usable ones, or all there are."""
+    """The first records with their numbers: a window of usable ones, or all there are."""
     wanted = window
     while True:
-        found = collected(rows.frame.where(f"{ROW} < {rows.first + wanted}"), [ROW, *rows.types.names])
-        first = cast(found, rows.types)
-        if sorter.usable(first).codes.shape[1] >= window or wanted >= rows.count:
-            return first
+        found = rows.first_rows(wanted)
+        if sorter.usable(cast(found, rows.types)).codes.shape[1] >= window or wanted >= rows.count:
+            return found
         wanted *= 2
 
 
@@ -155,13 +154,20 @@ def flexible_metrics(
     notes: list[dict[str, Any]], counts: dict[str, int], *, shards: int, rows: int, calibration: Calibration, k: int
 ) -> dict[str, Any]:
     """The metrics of the union of all shards."""
+    found = shard_metrics(notes, counts, shards=shards, calibration=calibration, k=k)
+    return found | {"pending": float(rows - counts[RELEASED] - counts[DEAD])}
+
+
+def shard_metrics(
+    notes: list[dict[str, Any]], counts: dict[str, int], *, shards: int, calibration: Calibration, k: int
+) -> dict[str, Any]:
+    """What the notes of shards say about the rows that they released."""
     found: dict[str, Any] = {}
     for note in notes:
         for name, value in note["losses"].items():
             found[name] = found.get(name, 0.0) + value / max(counts[RELEASED], 1)
         for name, value in note["seen"].items():
             found[name] = found.get(name, 0.0) + value
-    found["pending"] = float(rows - counts[RELEASED] - counts[DEAD])
     found["k_s"] = float(calibration.k_s[k])
     found |= {f"sparse_share_{name}": calibration.shares[name] for name in calibration.sparse}
     return found | {"shards": shards}

@@ -24,6 +24,7 @@ import pyarrow as pa
 from shoal.errors import RunError
 from shoal.spark.recipe import Recipe
 from shoal.spark.sets.part import SetPart, Values
+from shoal.spark.workers import InWorker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +176,7 @@ class PartServers:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         try:
-            served = self._frame.mapInArrow(serve_part, from_arrow_schema(SERVED), barrier=True)
+            served = self._frame.mapInArrow(InWorker(serve_part), from_arrow_schema(SERVED), barrier=True)
             served.repartition(1).collect()  # Spark starts a barrier stage again only if another stage follows
         except BaseException as error:  # reported by the thread that waits
             self._failed.append(error)

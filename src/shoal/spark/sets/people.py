@@ -162,7 +162,10 @@ class SparkPeople:
     def read_frame(self, frame: DataFrame) -> SetFacts:
         """Read a DataFrame with a column of lists, or with people and items."""
         if len(frame.columns) not in (1, 2):
-            raise InputError("the DataFrame needs one column of lists, or a column of people and one of items")
+            raise InputError(
+                "the DataFrame needs one column of lists, or a column of people and one of items; it has "
+                f"{len(frame.columns)} columns, select these"
+            )
         work = ReadSetRows(tuple(frame.columns), self.recipe)
         return self._gather(mapped(frame, work, READ).persist(), lambda *_: None)
 

@@ -44,8 +44,8 @@ def check_sampler(settings: Any) -> None:
     """Refuse the paper's Markov chain, and local recoding."""
     if getattr(settings, "recoding", "global") != "global":
         raise PolicyError(
-            '[anonymize] recoding: "local" compares the sets of everybody at every step, and they are divided among '
-            "executors; leave it out, or run on one machine"
+            '[anonymize] recoding: "local" does not run on Spark: it compares the sets of everybody at every step, and '
+            "they are divided among executors; leave it out, or run on one machine"
         )
     if getattr(settings, "sampler", "exact") != "exact":
         raise PolicyError(
@@ -57,10 +57,9 @@ def check_sampler(settings: Any) -> None:
 def run_sets(
     policy: Policy, observer: Observer, *, master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SetSummary:
-    """Run a policy of sets: the sets stay on executors, the release is one file, written by the driver."""
+    """Run a checked policy of sets: the sets stay on executors, the release is one file, written by the driver."""
     find_spark()
     recipe = set_recipe(policy.anonymize.METHOD)
-    check_sampler(policy.anonymize)
     session = start_session(master, settings)
     with readable_errors():
         try:

@@ -16,14 +16,14 @@ from shoal.crypto.private_files import replace_private, sync_folder
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import OutputError, PolicyError
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.deciding import check_stream_settings, head_columns
+from shoal.spark.deciding import head_columns
 from shoal.spark.decisions import Outcome
 from shoal.spark.files import PartWriter
 from shoal.spark.letters import Letter
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import number_rows
+from shoal.spark.rows import number_rows, require_columns
 from shoal.spark.streams.micro_batches import MicroBatches, Taken
-from shoal.spark.streams.state import Commit
+from shoal.spark.streams.state import Commit, StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,8 +105,10 @@ class OnEachBatch:
 
 def stream_writer(frame: DataFrame, micro_batches: MicroBatches, order: str | Sequence[str] | None) -> DataStreamWriter:
     """A writer for a streaming DataFrame; Spark keeps its own progress next to the state."""
+    require_columns(frame, micro_batches.method.columns)
     for folder in (micro_batches.state, *micro_batches.output.folders):
         make_folder(folder)
+    micro_batches.require_same(StateFolder(micro_batches.state).last())
     work, progress = OnEachBatch(micro_batches, order), str(micro_batches.state / "query")
     writer: DataStreamWriter = frame.writeStream.foreachBatch(work).option("checkpointLocation", progress)
     return writer
@@ -114,12 +116,11 @@ def stream_writer(frame: DataFrame, micro_batches: MicroBatches, order: str | Se
 
 def check_stream(recipe: Recipe, out: Any, state: Any) -> None:
     """Refuse what a stream cannot do, with what to do."""
-    if recipe.family not in ("z", "tuples"):
+    if recipe.family == "sets":
         raise PolicyError(
             f"[anonymize] method: {recipe.method} does not decide streams on Spark; read it as a batch, or run it on "
             "one machine"
         )
-    check_stream_settings(recipe)
     if out is None or state is None:
         raise OutputError(
             "a streaming DataFrame needs out and state: a folder for the rows and one for the state, which every "

@@ -16,8 +16,10 @@ from shoal.sources.input_file import InputFile
 from shoal.spark.decisions import Outcome
 from shoal.spark.files import FileRows, read_files
 from shoal.spark.letters import Letter, dead_letters
+from shoal.spark.session import readable_errors
 from shoal.spark.streams.micro_batches import Taken
-from shoal.spark.streams.state import Commit, schema_of, schema_text
+from shoal.spark.streams.plans import Plans
+from shoal.spark.streams.state import Commit, next_batch, schema_of, schema_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,10 +49,16 @@ class GrowingFiles:
         compression = self._policy.file_source.compression
         files = [InputFile(Path(name), compression=compression) for name in plan["files"]]
         more = before.more if before else {}
-        read = read_files(
-            session, self._policy, files, self._method.columns, self._head,
-            first=before.end if before else 0, types=_types(more),
-        )  # fmt: skip
+        require_planned(self._policy, plan, before)
+        try:
+            with readable_errors():
+                read = read_files(
+                    session, self._policy, files, self._method.columns, self._head,
+                    first=before.end if before else 0, types=_types(more),
+                )  # fmt: skip
+        except InputError:
+            require_planned(self._policy, plan, before)  # one may have been deleted while it was read
+            raise
         known = [*more.get("files", ()), *plan["files"]]
         kept = {
             "files": known,
@@ -70,6 +78,22 @@ class GrowingFiles:
             return read.place(row) if line is None else {**read.place(row), "line": line}
 
         return dead_letters(outcome, read.rows, self._method, place)
+
+
+def require_planned(policy: Policy, plan: Mapping[str, Any], before: Commit | None) -> None:
+    """Raise InputError if a file does not exist with which a micro-batch was planned that is not decided yet."""
+    missing = [name for name in plan.get("files", ()) if not Path(name).exists()]
+    if not missing:
+        return
+    assert policy.checkpoint is not None
+    others = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
+    batch = next_batch(before)
+    written = Plans(policy.checkpoint.path.path.absolute()).path(batch)
+    raise InputError(
+        f"{missing[0]}{others}: no longer exists, but micro-batch {batch} was planned with it, and nothing of that is "
+        f"published yet; put it back and start again, or give up its records: delete {written}, then micro-batch "
+        f"{batch} is planned again with the files that exist"
+    )
 
 
 def _types(more: Mapping[str, Any]) -> dict[str, pa.DataType] | None:

@@ -22,18 +22,19 @@ from shoal.crypto.private_files import replace_private
 from shoal.errors import CheckpointError
 from shoal.spark.decisions import Outcome, WriteTrace
 from shoal.spark.files import PartWriter
+from shoal.spark.flexible.continuing import FlexibleStream, continue_flexible
 from shoal.spark.letters import Letter
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.shared_paths import require_shared
-from shoal.spark.streams.state import Commit, ShardStates, StateFolder, schema_text
+from shoal.spark.streams.state import Commit, ShardStates, StateFolder, schema_of, schema_text
 from shoal.spark.tuples.continuing import continue_tuples
 from shoal.spark.z.decide import continue_z
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CONTINUE: Final[Mapping[str, Any]] = {"z": continue_z, "tuples": continue_tuples}
+_CONTINUE: Final[Mapping[str, Any]] = {"z": continue_z, "tuples": continue_tuples, "flexible": continue_flexible}
 _KNOWN: Final = "known"
 """What the driver knows after a micro-batch, sealed, is in the file of this name with the attempt's."""
 
@@ -111,12 +112,12 @@ class MicroBatches:
         if before is None:
             for folder in (self.state, *self.output.folders):
                 require_shared(session, folder, self.recipe)
-        self.require_same(before)
+        self.require_open(before)
         taken = take(before)
         rows, chains = taken.rows, dict(before.chains) if before else {}
         self.method.bind(rows.types)
         more = {**(before.more if before else {}), "identity": self._identity(), "schema": schema_text(rows.types)}
-        more |= taken.more
+        more |= {**taken.more, "changes": []}
         if rows.count or is_end:
             outcome, found = self._publish(taken, batch, attempt, before, is_end=is_end)
             chains |= {str(note["shard"]): note["chain"] for note in outcome.notes if "chain" in note}
@@ -130,15 +131,13 @@ class MicroBatches:
         return commit
 
     def require_same(self, before: Commit | None) -> None:
+        """Raise CheckpointError if a commit is of another stream."""
+        require_same(self.state, self.recipe, self.shards, before)
+
+    def require_open(self, before: Commit | None) -> None:
         """Raise CheckpointError if a commit is of another stream, or its stream has ended."""
-        if before is None:
-            return
-        if before.more["identity"] != self._identity():
-            raise CheckpointError(
-                f"{self.state}: is of another method, other settings, another key or another number of shards; name "
-                "a new folder, or go back to what it was made with"
-            )
-        if before.more.get("ended"):
+        self.require_same(before)
+        if before is not None and before.more.get("ended"):
             raise CheckpointError(
                 f"{self.state}: this stream has ended, everything is decided; start over with a new folder and "
                 "another place to write to"
@@ -149,10 +148,11 @@ class MicroBatches:
     ) -> tuple[Outcome, dict[str, Any]]:
         """Decide and write everything, hidden."""
         shards = ShardStates(self.state, attempt, before.attempt if before else None, before.chains if before else {})
-        known = (self.state / before.more[_KNOWN]).read_bytes() if before and _KNOWN in before.more else None
+        known = self._known(before)
         decided, after = _CONTINUE[self.recipe.family](
             taken.rows, self.recipe, shards=self.shards, states=shards, state=known, is_end=is_end
         )
+        self._calibrate(getattr(decided, "calibration", None))
         path = self.output.trace(batch, attempt)
         trace = None if path is None else WriteTrace(path, self.recipe)
         writer = self.output.writer(attempt, decided.published)
@@ -164,6 +164,20 @@ class MicroBatches:
         unreadable += before.more.get("unreadable", 0) if before else 0
         return outcome, {_KNOWN: name, "unreadable": unreadable, **staged}
 
+    def recall(self, commit: Commit) -> None:
+        """Let the method know what was calibrated by this commit, so that it states its guarantee in full."""
+        if self.recipe.family == "flexible" and commit.more["identity"] == self._identity():
+            self.method.bind(schema_of(commit.more["schema"]))
+            self._calibrate(FlexibleStream.opened(self.recipe, self._known(commit)).calibration)
+
+    def _calibrate(self, calibration: Any) -> None:
+        if calibration is not None and self.method.frozen is None:
+            self.method.set_calibration(calibration)
+
+    def _known(self, commit: Commit | None) -> bytes | None:
+        """What the driver knew after a micro-batch, sealed."""
+        return (self.state / commit.more[_KNOWN]).read_bytes() if commit and _KNOWN in commit.more else None
+
     def _remove_old(self, commit: Commit, before: Commit | None) -> None:
         kept = {one.more.get(_KNOWN) for one in (commit, before) if one is not None}
         for path in self.state.glob(f"{_KNOWN}-*"):
@@ -171,9 +185,22 @@ class MicroBatches:
                 path.unlink(missing_ok=True)
 
     def _identity(self) -> str:
-        """Which method, settings, key and shards the state belongs to."""
-        known = orjson.dumps([self.recipe.method, dict(self.recipe.header), self.recipe.key_mark, self.shards])
-        return hashlib.sha256(known).hexdigest()
+        return identity_of(self.recipe, self.shards)
+
+
+def identity_of(recipe: Recipe, shards: int) -> str:
+    """Which method, settings, key and shards a state belongs to."""
+    known = orjson.dumps([recipe.method, dict(recipe.header), recipe.key_mark, shards])
+    return hashlib.sha256(known).hexdigest()
+
+
+def require_same(state: Path, recipe: Recipe, shards: int, before: Commit | None) -> None:
+    """Raise CheckpointError if a commit is of another stream."""
+    if before is not None and before.more["identity"] != identity_of(recipe, shards):
+        raise CheckpointError(
+            f"{state}: is of another method, other settings, another key or another number of shards; name "
+            "a new folder, or go back to what it was made with"
+        )
 
 
 def _summed(outcome: Outcome, before: Commit | None) -> dict[str, Any]:
@@ -182,5 +209,5 @@ def _summed(outcome: Outcome, before: Commit | None) -> dict[str, Any]:
     counts.update(outcome.counts)
     return {
         "counts": dict(counts), "metrics": outcome.metrics, "live_pairs": outcome.live_pairs,
-        "state_bytes": outcome.state_bytes,
+        "state_bytes": outcome.state_bytes, "changes": list(outcome.changes),
     }  # fmt: skip

@@ -20,7 +20,7 @@ class Plans:
 
     def read(self, batch: int) -> dict[str, Any] | None:
         """The plan of a micro-batch; None if it was not planned yet."""
-        path = self._path(batch)
+        path = self.path(batch)
         try:
             plan: dict[str, Any] = orjson.loads(path.read_bytes())
         except FileNotFoundError:
@@ -33,10 +33,11 @@ class Plans:
 
     def write(self, batch: int, plan: dict[str, Any]) -> None:
         """Record the plan of a micro-batch, and forget those before it, which are done."""
-        replace_private(self._path(batch), orjson.dumps(plan))
+        replace_private(self.path(batch), orjson.dumps(plan))
         for path in self.folder.glob("plan-*.json"):
-            if path.name < self._path(batch).name:
+            if path.name < self.path(batch).name:
                 path.unlink(missing_ok=True)
 
-    def _path(self, batch: int) -> Path:
+    def path(self, batch: int) -> Path:
+        """The file of a plan."""
         return self.folder / f"plan-{batch:09d}.json"

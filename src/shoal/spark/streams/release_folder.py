@@ -27,7 +27,7 @@ from shoal.spark.files import PartWriter, output_folder
 from shoal.spark.letters import Letter
 from shoal.spark.streams.state import Commit
 
-_TRACE, _LETTERS = "trace", "letters.jsonl"
+TRACE, LETTERS = "trace", "letters.jsonl"
 _ENDS: Final = "ends"
 """In a commit: where the trace and the letters of its micro-batch begin and end."""
 
@@ -40,9 +40,9 @@ class Staging:
         self.files: dict[str, Path] = {}
         """The files that grow, by their name in the hidden folder."""
         if policy.trace is not None:
-            self.files[_TRACE] = policy.trace.path.path.absolute()
+            self.files[TRACE] = policy.trace.path.path.absolute()
         if policy.dead_letters.file is not None:
-            self.files[_LETTERS] = policy.dead_letters.file.path.absolute()
+            self.files[LETTERS] = policy.dead_letters.file.path.absolute()
 
     def hidden(self, attempt: str) -> Path:
         """The folder of an attempt."""
@@ -50,14 +50,14 @@ class Staging:
 
     def letters_file(self, attempt: str) -> Path:
         """The letters of an attempt."""
-        return self.hidden(attempt) / _LETTERS
+        return self.hidden(attempt) / LETTERS
 
     def trace(self, attempt: str) -> Path | None:
         """The trace of an attempt, if there is one."""
-        if _TRACE not in self.files:
+        if TRACE not in self.files:
             return None
         make_folder(self.hidden(attempt))
-        return self.hidden(attempt) / _TRACE
+        return self.hidden(attempt) / TRACE
 
     def stage(self, attempt: str, letters: list[Letter], before: Commit | None) -> dict[str, Any]:
         """Write the letters; return where everything begins and ends."""
@@ -84,10 +84,27 @@ class Staging:
             if name in self.files and staged.exists():
                 _append(self.files[name], staged, start, end)
 
+    def kept(self, name: str, last: Commit | None) -> int | None:
+        """How many bytes of a file that grows a run keeps after a commit; None if the stream has not written it."""
+        ends = last.more.get(_ENDS, {}) if last else {}
+        if last is None or name not in ends:
+            return None
+        start, end = ends[name]
+        return int(start if (self.hidden(last.attempt) / name).exists() else end)
+
     def clean(self) -> None:
         """Remove what is left of all attempts."""
         for left in self._hidden_in.glob(".attempt-*"):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def require_length(path: Path, length: int, known: int) -> None:
+    """Raise CheckpointError if a file is shorter than the state knows it."""
+    if length < known:
+        raise CheckpointError(
+            f"{path}: has {length:,} bytes, the state knows {known:,}; restore it, or start over with a new "
+            "checkpoint folder and another place to write to"
+        )
 
 
 def _append(path: Path, staged: Path, start: int, end: int) -> None:
@@ -95,12 +112,7 @@ def _append(path: Path, staged: Path, start: int, end: int) -> None:
     with output_error(path):
         make_folder(path.parent)
         with os.fdopen(open_or_create(path), "r+b") as file:
-            length = file.seek(0, os.SEEK_END)
-            if length < start:
-                raise CheckpointError(
-                    f"{path}: has {length:,} bytes, the state knows {start:,}; restore it, or start over with a new "
-                    "checkpoint folder and another place to write to"
-                )
+            require_length(path, file.seek(0, os.SEEK_END), start)
             file.truncate(start)
             file.seek(start)
             with staged.open("rb") as data:
@@ -135,6 +147,10 @@ class ReleaseFolder:
     def start(self, last: Commit | None) -> None:
         """Begin, or go on after a commit; refuse files that are not of this stream."""
         make_folder(self.out)
+        self.refuse_foreign(last)
+
+    def refuse_foreign(self, last: Commit | None) -> None:
+        """Raise OutputError if the folder has files that the stream has not written by this commit."""
         known = -1 if last is None else last.batch
         for path in sorted(self.out.glob(f"*{self.encoder.suffix}")):
             batch = path.name.removeprefix("part-").partition("-")[0]

@@ -1,8 +1,8 @@
 """The state of shards between micro-batches: sealed files on a path that all executors share.
 
 After a micro-batch a shard keeps either a snapshot of all it knows, or only the log of what it was given. It writes a
-snapshot when the logs since the last one have become as large as that: so the cost of a micro-batch follows what
-changed. A worker that has judged the shard before still has it in memory and reads nothing.
+snapshot when the logs since the last one have become as large as that, or many: so the cost of a micro-batch follows
+what changed. A worker that judged the shard in the micro-batch before still has it in memory and reads nothing.
 
 Every attempt of a micro-batch has a name of its own. The driver writes the name that counts into a commit, after all
 shards are done; files of other attempts are never read.
@@ -31,6 +31,8 @@ _SNAPSHOT, _LOG = "snapshot", "log"
 _COMMIT: Final = re.compile(r"batch-(\d+)\.json")
 _KEPT: Final = 2
 """Commits that are kept."""
+_MOST_LOGS: Final = 8
+"""Logs after a snapshot. Any worker may get the shard next; without it in memory, it goes through all of them."""
 _IN_MEMORY: dict[tuple[str, int], tuple[str, Any]] = {}
 """Shards of this worker after the last micro-batch, by folder and shard: the name of the attempt, and the shard."""
 
@@ -46,6 +48,11 @@ class Commit:
     chains: Mapping[str, list[str]]
     """For each shard the files that lead to its state: a snapshot and the logs after it."""
     more: Mapping[str, Any]
+
+
+def next_batch(last: Commit | None) -> int:
+    """The number of the micro-batch after a commit."""
+    return 0 if last is None else last.batch + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ class ShardStates:
         chain, name = self.chains.get(str(shard), []), f"shard-{shard:05d}-{self.attempt}"
         if chain:
             sizes = [self._size(one) for one in chain]
-            if sum(sizes[1:]) < sizes[0]:
+            if sum(sizes[1:]) < sizes[0] and len(chain) <= _MOST_LOGS:
                 kept = [*chain, f"{name}.{_LOG}"]
                 self._write(kept[-1], log())
                 _IN_MEMORY[str(self.folder), shard] = (self.attempt, state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +20,18 @@ from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.release import RELEASED, SUPPRESSED
 from shoal.spark.blocks import packed
-from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, cast, decision_schema
+from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
 from shoal.spark.decisions import Decisions, Outcome
-from shoal.spark.frames import by_shard, collected, mapped, shards_of
+from shoal.spark.frames import by_every_shard, mapped, shards_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
+from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.tuples import cuts as learning
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock, time_after
-from shoal.spark.tuples.cuts import Cuts, TupleSorter
+from shoal.spark.tuples.cuts import Cuts, CutsFrom, TupleSorter, is_uneven
 from shoal.spark.tuples.decide import RefuseAhead, assign_shards
+from shoal.spark.tuples.drift import ROWS_OF_A_STRETCH
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
 
@@ -37,10 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Ints = npt.NDArray[np.int64]
-UNEVEN: Final = 4
-"""Cuts are learnt again when a shard gets this many times its share of the rows, or less than one part of it."""
-_ROWS_OF_A_DEAL: Final = 10
-"""Shares are compared when this many times the rows of learning have come since cuts were learnt."""
 
 
 def continue_tuples(
@@ -55,8 +53,8 @@ def continue_tuples(
     method = inner.make()
     method.bind(pa.schema([*rows.types, (CLOCK, pa.timestamp("ns", tz="UTC"))]))
     schema = decision_schema(method.output_schema)
-    known = TupleStream.opened(recipe, state).dealt(rows, recipe, shards)
-    assigned = assign_shards(rows, recipe, known.cuts, is_timed=settings.is_timed)
+    known = TupleStream.opened(recipe, state).with_cuts(rows, recipe, shards)
+    assigned = assign_shards(rows, recipe, (CutsFrom(rows.first, known.cuts),), is_timed=settings.is_timed)
     ahead, last, stored = None, rows.end - 1 if rows.end else None, []
     if settings.is_timed:
         times, known = _moved_clock(assigned, settings.max_gap_ns, known)
@@ -66,8 +64,7 @@ def continue_tuples(
         ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
         assigned = assigned.where(f"not {AHEAD}")
     work = ContinueShards(inner, rows.types, last, states, is_end)
-    reached = assigned.unionByName(_every_shard(assigned, known.shards), allowMissingColumns=True)
-    decided = mapped(by_shard(reached, known.shards), work, schema).persist()
+    decided = mapped(by_every_shard(assigned, known.shards), work, schema).persist()
     oldest = None if settings.is_timed else rows.end - 1 - int(settings.deadline)
     decisions = Decisions(
         decided if ahead is None else decided.union(ahead), method.output_schema,
@@ -122,12 +119,12 @@ class TupleStream:
         }  # fmt: skip
         return seal_state(recipe.secret(), {"shards": self.shards, "is_learning": self.is_learning}, arrays)
 
-    def dealt(self, rows: NumberedRows, recipe: Recipe, shards: int) -> TupleStream:
+    def with_cuts(self, rows: NumberedRows, recipe: Recipe, shards: int) -> TupleStream:
         """With cuts for these rows: those known, or new ones where enough rows are there to learn them."""
         if not (self.is_learning or self.is_uneven) or not rows.count:
             return self
         needed = learning.LEARNING_ROWS - (self.sample.num_rows if self.sample is not None else 0)
-        first = collected(rows.frame.where(f"{ROW} < {rows.first + needed}"), [ROW, *rows.types.names])
+        first = rows.first_rows(needed)
         sample = cast(first, rows.types)
         if self.sample is not None:
             sample = pa.concat_batches([self.sample, sample])
@@ -135,8 +132,9 @@ class TupleStream:
             return replace(self, is_learning=True, sample=sample)
         sorter = TupleSorter(recipe)
         sorter.learn(sample, shards)
-        known = replace(self, cuts=sorter.cuts, is_learning=False, sample=None, pushed_before=self.pushed)
-        return replace(known, shards=max(known.shards, sorter.shards))
+        (learnt,) = sorter.all_cuts
+        known = replace(self, cuts=learnt.cuts, is_learning=False, sample=None, pushed_before=self.pushed)
+        return replace(known, shards=max(known.shards, learnt.shards))
 
     @property
     def is_uneven(self) -> bool:
@@ -144,10 +142,7 @@ class TupleStream:
         before = np.zeros_like(self.pushed)
         before[: len(self.pushed_before)] = self.pushed_before
         found = (self.pushed - before)[: len(self.cuts) + 1]
-        total = int(found.sum())
-        if total < _ROWS_OF_A_DEAL * learning.LEARNING_ROWS:
-            return False
-        return bool(found.max() * len(found) > UNEVEN * total or found.min() * len(found) * UNEVEN < total)
+        return bool(found.sum() >= ROWS_OF_A_STRETCH * learning.LEARNING_ROWS) and is_uneven(found)
 
     def after(self, outcome: Outcome, oldest: int | None) -> TupleStream:
         """After a micro-batch; `oldest` is the number before that of any pending row."""
@@ -166,13 +161,6 @@ def _moved_clock(read: DataFrame, max_gap_ns: int, known: TupleStream) -> tuple[
     times = mapped(skeleton, MoveClock(max_gap_ns, known.clock), TIMES).persist()
     (found,) = times.where(f"{ROW} is null").select(STATE).collect()
     return times, replace(known, clock=bytes(found[0]))
-
-
-def _every_shard(like: DataFrame, shards: int) -> DataFrame:
-    """A row without a number for every shard: time passes in all of them."""
-    from pyspark.sql import functions as f
-
-    return like.sparkSession.range(0, shards, 1, 1).select(f.col("id").cast("int").alias(SHARD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,21 +189,16 @@ class ContinueShards:
                 continue
             if self.last is not None:
                 yield shard.pass_time(self.last)
-            chain = self.states.keep(number, shard, partial(self._log, given))
+            chain = self.states.keep(number, shard, partial(sealed_rows, self.recipe, given, last=self.last))
             yield shard.note(chain=chain)
-
-    def _log(self, given: list[pa.RecordBatch]) -> bytes:
-        """What a shard was given, from which it can be decided again."""
-        rows = as_bytes(packed(pa.concat_batches(given)).buffers()[2]) if given else np.empty(0, dtype=np.uint8)
-        return seal_state(self.recipe.secret(), {"last": self.last}, {"rows": rows})
 
     def _replay(self, shard: TupleShard, log: bytes) -> None:
         """Decide again what a shard was given."""
-        state = open_state(self.recipe.secret(), log)
-        if len(state.arrays["rows"]):
-            shard.push(pa.ipc.open_stream(pa.py_buffer(state.arrays["rows"])).read_next_batch())
-        if state.header["last"] is not None:
-            shard.pass_time(state.header["last"])
+        rows, header = opened_rows(self.recipe, log)
+        if rows is not None:
+            shard.push(rows)
+        if header["last"] is not None:
+            shard.pass_time(header["last"])
 
 
 def _metrics(notes: list[dict[str, Any]], counts: dict[str, int], *, is_timed: bool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Tuple methods on Spark: rows go to shards of similar rows, each shard is decided alone, k holds on the union.
 
-1. The first rows of the stream determine the cuts between shards.
+1. The first rows of the stream determine the cuts between shards; where it drifts, they are learnt again.
 2. Every row is read once, and gets its shard and the time of the whole stream.
 3. Each shard decides its rows in their order.
 4. Rows that found too few others in their shard at the end of the stream are decided together, in one more shard.
@@ -20,12 +20,14 @@ import pyarrow as pa
 from shoal.methods.release import SUPPRESSED
 from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast, decision_schema
 from shoal.spark.decisions import Decisions
-from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of, types_of
+from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
+from shoal.spark.shard_decisions import dead_decisions
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock
-from shoal.spark.tuples.cuts import LEARNING_ROWS, Cuts, TupleSorter
-from shoal.spark.tuples.shard import TupleShard, dead_decisions, shard_recipe
+from shoal.spark.tuples.cuts import CutsFrom, TupleSorter
+from shoal.spark.tuples.drift import learn_all_cuts
+from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
 
 if TYPE_CHECKING:
@@ -43,9 +45,9 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     method = inner.make()
     method.bind(pa.schema([*rows.types, (CLOCK, pa.timestamp("ns", tz="UTC"))]))
     schema = decision_schema(method.output_schema)
-    cuts = learn_cuts(rows, recipe, shards)
-    count, last = len(cuts) + 1, rows.end - 1
-    assigned = assign_shards(rows, recipe, cuts, is_timed=settings.is_timed)
+    all_cuts = learn_all_cuts(rows, recipe, shards)
+    count, last = max(each.shards for each in all_cuts), rows.end - 1
+    assigned = assign_shards(rows, recipe, all_cuts, is_timed=settings.is_timed)
     ahead = None
     if settings.is_timed:
         assigned = _with_clock(assigned, settings.max_gap_ns).persist()
@@ -65,19 +67,9 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
     )  # fmt: skip
 
 
-def learn_cuts(rows: NumberedRows, recipe: Recipe, shards: int) -> Cuts:
-    """The cuts by the first rows of the stream."""
-    sample = collected(rows.frame.where(f"{ROW} < {rows.first + LEARNING_ROWS}"), [ROW, *rows.types.names])
-    sorter = TupleSorter(recipe)
-    if sample.num_rows:
-        sorter.learn(cast(sample, rows.types), shards)
-    return sorter.cuts
-
-
-def assign_shards(rows: NumberedRows, recipe: Recipe, cuts: Cuts, *, is_timed: bool) -> DataFrame:
+def assign_shards(rows: NumberedRows, recipe: Recipe, all_cuts: tuple[CutsFrom, ...], *, is_timed: bool) -> DataFrame:
     """Read every row once, and say which shard it goes to."""
-    frame, work = rows.frame, AssignShards(recipe, rows.types, cuts, is_timed=is_timed)
-    return mapped(frame, work, pa.schema([*types_of(frame), *(_READ if is_timed else _ASSIGNED)]))
+    return rows.mapped(AssignShards(recipe, rows.types, all_cuts, is_timed=is_timed), _READ if is_timed else _ASSIGNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +78,13 @@ class AssignShards:
 
     recipe: Recipe
     types: pa.Schema
-    cuts: Cuts
+    all_cuts: tuple[CutsFrom, ...]
     is_timed: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         sorter: TupleSorter | None = None
         for batch in batches:
-            sorter = sorter or TupleSorter(self.recipe, self.cuts)
+            sorter = sorter or TupleSorter(self.recipe, self.all_cuts)
             read = sorter.read(cast(batch, self.types), np.asarray(batch.column(ROW)))
             more: dict[str, npt.NDArray[Any]] = {SHARD: read.shards.astype(np.int32)}
             if self.is_timed:
@@ -122,7 +114,8 @@ class RefuseAhead:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield dead_decisions(batch.column(ROW), batch.column(CLOCK), "ahead", self.published)
+            reasons = pa.repeat("ahead", batch.num_rows)
+            yield dead_decisions(batch.column(ROW), batch.column(CLOCK), reasons, self.published)
 
 
 @dataclass(frozen=True, slots=True)

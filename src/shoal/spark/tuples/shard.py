@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.errors import PolicyError
-from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, Release
+from shoal.methods.release import RELEASED, SUPPRESSED, Release
 from shoal.spark.columns import (
     AT_END,
     CLOCK,
@@ -28,7 +28,6 @@ from shoal.spark.columns import (
     REASON,
     REUSED,
     ROW,
-    SHARD,
     VERDICT,
     cast,
     decision_schema,
@@ -160,15 +159,3 @@ class TupleShard:
     @property
     def _shown(self) -> Sequence[str]:
         return [RELEASED, SUPPRESSED] if self._shows_root else [RELEASED]
-
-
-def dead_decisions(rows: pa.Array, clocks: pa.Array, reason: str, published: pa.Schema) -> pa.RecordBatch:
-    """Decisions about records that are refused before any shard sees them."""
-    schema, count = decision_schema(published), len(rows)
-    fields = [pa.nulls(count, field.type) for field in schema]
-    known = {ROW: rows, VERDICT: [DEAD] * count, REASON: [reason] * count, DECIDED: clocks, DELAY: [0] * count,
-             SHARD: [-1] * count, ORDER: rows, AT_END: [False] * count}  # fmt: skip
-    for name, values in known.items():
-        place = schema.get_field_index(name)
-        fields[place] = values if isinstance(values, pa.Array) else pa.array(values, schema.field(place).type)
-    return pa.RecordBatch.from_arrays(fields, schema=schema)

@@ -2,6 +2,9 @@
 
 Shards judge values. The rows of an epoch then meet in one task, which holds all of them. With a target, the driver
 chooses z before, by profiles that a task makes of each epoch.
+
+In micro-batches, rows wait with their shards until their epoch is over (waiting.py). With a target nothing waits: one
+task follows the stream (follow.py).
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ from shoal.spark.columns import BLOCK, PART
 from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
+from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.epochs import CloseEpochs
+from shoal.spark.z.follow import FollowStream
 from shoal.spark.z.following import FollowedEpochs, counted_events, followed_epochs, profiles_of
 from shoal.spark.z.pieces import PIECES, Ranges
 from shoal.spark.z.values import BIN, EPOCH, PEAKS, STRETCH, VALUES, JudgeValues
+from shoal.spark.z.waiting import ContinueValues
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,3 +63,20 @@ def decide_epochs(
     followed = followed_epochs(method, counted, profiles, admission.value.clock)
     closed = mapped(in_epochs(values.where(f"{PEAKS} is null")), replace(close, z=followed.z), PIECES)
     return ByEpoch(closed, followed, (values,))
+
+
+def continue_epochs(
+    by_shard: DataFrame, rows: NumberedRows, recipe: Recipe, method: Any, admission: Any, ranges: Ranges,
+    states: ShardStates, shards: int,
+) -> ByEpoch:  # fmt: skip
+    """The same for the next records of a stream, from the states of shards on."""
+    from pyspark.sql import functions as f
+
+    is_combined = method.settings.k is not None
+    bins = max(2 * rows.blocks.sparkSession.sparkContext.defaultParallelism, 1) if is_combined else 1
+    judge = ContinueValues(recipe, rows.types, admission, rows.end, ranges, bins, states)
+    values = mapped(by_shard, judge, VALUES).repartitionById(bins, f.col(BIN))
+    if is_combined:
+        close = CloseEpochs(recipe, rows.types, admission, rows.end, ranges)
+        return ByEpoch(mapped(values.sortWithinPartitions(STRETCH, EPOCH), close, PIECES))
+    return ByEpoch(mapped(values, FollowStream(recipe, rows.types, admission, ranges, states, shards), PIECES))

@@ -32,8 +32,9 @@ from shoal.spark.recipe import Recipe
 from shoal.spark.rows import NumberedRows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
-from shoal.spark.z.by_epoch import ByEpoch, decide_epochs
+from shoal.spark.z.by_epoch import ByEpoch, continue_epochs, decide_epochs
 from shoal.spark.z.epochs import split_notes
+from shoal.spark.z.follow import FOLLOWED
 from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
 from shoal.spark.z.pieces import LEVEL, PIECES, RANGE, Merged, Ranges, Z, merged
 
@@ -83,7 +84,8 @@ def _decided(
     by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(shards, f.col(SHARD))
     in_order = by_shard.sortWithinPartitions(SHARD, PART, BLOCK)
     if method.settings.k is not None or method.settings.target is not None:
-        by_epoch = decide_epochs(in_order, rows, recipe, method, admission, ranges)
+        known = (in_order, rows, recipe, method, admission, ranges)
+        by_epoch = decide_epochs(*known) if states is None else continue_epochs(*known, states, shards)
     else:
         judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states, is_end)
         by_epoch = ByEpoch(mapped(in_order, judge, PIECES))
@@ -149,10 +151,11 @@ class ZDecisions:
             frame.unpersist()
         self.admission.destroy()
         notes, shown = split_notes(notes)
+        followed: dict[str, Any] = next((note[FOLLOWED] for note in notes if FOLLOWED in note), {})
         return Outcome(
             dict(counts), pa.Table.from_batches(dead) if dead else None,
-            {} if self.metrics is None else self.metrics(shown), notes,
-            **{name: sum(note[name] for note in notes) for name in _SUMMED},
+            followed.get("metrics", {}) if self.metrics is None else self.metrics(shown), notes,
+            **{name: sum(note[name] for note in notes) for name in _SUMMED}, changes=followed.get("changes", []),
         )  # fmt: skip
 
 
@@ -184,13 +187,13 @@ class WriteRanges:
             return
         part, found = int(pieces[0].column(RANGE)[0].as_py()), self.merge(pieces)
         self.writer.write(part, [found.rows])
-        verdicts, reasons = found.trace["verdict"], found.trace["reason"]
+        verdicts, reasons = found.decisions["verdict"], found.decisions["reason"]
         counts = {verdict: int(np.count_nonzero(verdicts == place)) for place, verdict in enumerate(VERDICTS)}
         is_dead = verdicts == IS_DEAD
         names = np.array(self.reasons, dtype=object)[reasons[is_dead].astype(np.int64)]
         for name in set(names.tolist()):
             counts[name] = int(np.count_nonzero(names == name))
-        dead = pa.record_batch({"row": found.trace["row"][is_dead], "reason": pa.array(names, pa.string())})
+        dead = pa.record_batch({"row": found.decisions["row"][is_dead], "reason": pa.array(names, pa.string())})
         yield one_row(_FOUND, {
             RANGE: part, "counts": orjson.dumps(counts).decode(), "notes": orjson.dumps(found.notes).decode(),
             "dead": packed(dead) if len(names) else None,
@@ -225,7 +228,7 @@ class ZTrace:
 
     def batch(self, found: Merged, reasons: tuple[str, ...]) -> pa.RecordBatch:
         """The trace of a range."""
-        trace, count = found.trace, len(found.trace["row"])
+        trace, count = found.trace, len(found.order)
         no_reason = trace["reason"] < 0
         epochs = trace.get("group", np.full(count, AT_ONCE))
         in_force = trace.get(Z, np.full(count, -1) if self.follows else None)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from shoal.methods.release import IS_DEAD, IS_RELEASED, IS_SUPPRESSED, NO_REASON
 from shoal.methods.z.epochs.closing import FORGOTTEN, ClosedEpoch
-from shoal.methods.z.epochs.values import joined_values
+from shoal.methods.z.epochs.values import joined_traces, joined_values
 from shoal.methods.z.trace import Decisions
 from shoal.models.z.target.target import NOTHING
 from shoal.spark.blocks import unpacked
@@ -47,12 +47,12 @@ class CloseEpochs:
             parts = list(own)
             for text in (note for part in parts for note in part.column(NOTE).drop_null().to_pylist()):
                 yield pieces.note(text)
-            traces, rows = (
-                [unpacked(part.column(name)[0]) for part in parts if part.column(name)[0].is_valid]
-                for name in (TRACE, ROWS)
-            )
-            if traces:
-                yield from self._closed(method, place, joined_values(traces, rows, _attributes(method)), pieces)
+            traces, rows = batches_in(parts, TRACE), batches_in(parts, ROWS)
+            if traces and rows:
+                yield from self._closed(method, place, joined_values(traces, rows, attributes_of(method)), pieces)
+            elif traces:  # the epoch is not over: its rows wait with their shards
+                nothing = pa.RecordBatch.from_pylist([], schema=method.output_schema)
+                yield from self._closed(method, place, (joined_traces(traces, attributes_of(method)), nothing), pieces)
 
     def _closed(
         self, method: Any, place: tuple[int, int], found: tuple[Decisions, pa.RecordBatch], pieces: Pieces
@@ -62,7 +62,18 @@ class CloseEpochs:
         else:  # an epoch of which time started over before anything was judged has no z
             closed, shown, anonymous = method.follow_epoch(*found, self.z.get(place, NOTHING))
             yield pieces.note(orjson.dumps({_OUTCOME: [*place, shown, anonymous]}).decode())
+        yield from pieces_of(closed, method, pieces)
+
+
+def pieces_of(closed: ClosedEpoch, method: Any, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+    """Decisions about the rows of an epoch, and what is published of them, for ranges of the output."""
+    if len(closed.decisions.rows):
         yield from pieces.packed(_columns_of(closed, method.settings), closed.decisions.turns, closed.rows)
+
+
+def batches_in(messages: Iterable[pa.RecordBatch], name: str) -> list[pa.RecordBatch]:
+    """The batches that messages have in a column."""
+    return [unpacked(message.column(name)[0]) for message in messages if message.column(name)[0].is_valid]
 
 
 def split_notes(notes: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[tuple[int, int], tuple[int, int]]]:
@@ -77,7 +88,8 @@ def split_notes(notes: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     return of_shards, shown
 
 
-def _attributes(method: Any) -> list[str]:
+def attributes_of(method: Any) -> list[str]:
+    """The names of the attributes."""
     return [column.name for column in method.settings.attributes]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -134,25 +134,46 @@ class JudgeShards:
             yield from shard.finish(self.end)
             return
         yield from shard.pass_time(self.end)
-        chain = states.keep(number, shard, lambda: self._log(clock, log))
+        given = Given(clock, self.ranges.first, self.end, log)
+        chain = states.keep(number, shard, lambda: given.dump(self.recipe))
         yield shard.note(chain=chain)
-
-    def _log(self, clock: Clock, log: list[pa.RecordBatch]) -> bytes:
-        """What a shard was given, from which it can be judged again."""
-        rows = as_bytes(packed(pa.concat_batches(log)).buffers()[2])
-        arrays: dict[str, npt.NDArray[Any]] = {"numbers": clock.numbers, "newest": clock.newest, "rows": rows}
-        header = {"restarts": list(clock.restarts), "first": self.ranges.first, "end": self.end}
-        return seal_state(self.recipe.secret(), header, arrays)
 
     def _replay(self, shard: ZShard, log: bytes) -> None:
         """Judge again what a shard was given."""
-        state = open_state(self.recipe.secret(), log)
-        first, end = state.header["first"], state.header["end"]
-        clock = Clock(state.arrays["numbers"], state.arrays["newest"], tuple(state.header["restarts"]))
-        shard.begin(clock, Ranges(first, end - first, 1))
-        rows = pa.ipc.open_stream(pa.py_buffer(state.arrays["rows"])).read_next_batch()
-        for _ in (*shard.judge(rows), *shard.pass_time(end)):
+        given = Given.load(self.recipe, log)
+        shard.begin(given.clock, Ranges(given.first, given.end - given.first, 1))
+        for rows in given.rows:
+            for _ in shard.judge(rows):
+                pass
+        for _ in shard.pass_time(given.end):
             pass
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a shard was given in a micro-batch: from this it can judge again."""
+
+    clock: Clock
+    first: int
+    """The number of the micro-batch's first record, in whichever shard."""
+    end: int
+    """The number after its last record's."""
+    rows: Sequence[pa.RecordBatch]
+
+    def dump(self, recipe: Recipe) -> bytes:
+        """All of it, sealed."""
+        rows = as_bytes(packed(pa.concat_batches(self.rows)).buffers()[2])
+        arrays: dict[str, npt.NDArray[Any]] = {"numbers": self.clock.numbers, "newest": self.clock.newest, "rows": rows}
+        header = {"restarts": list(self.clock.restarts), "first": self.first, "end": self.end}
+        return seal_state(recipe.secret(), header, arrays)
+
+    @classmethod
+    def load(cls, recipe: Recipe, log: bytes) -> Given:
+        """Open what dump returned."""
+        state = open_state(recipe.secret(), log)
+        clock = Clock(state.arrays["numbers"], state.arrays["newest"], tuple(state.header["restarts"]))
+        rows = pa.ipc.open_stream(pa.py_buffer(state.arrays["rows"])).read_next_batch()
+        return cls(clock, state.header["first"], state.header["end"], [rows])
 
 
 def gathered_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -185,7 +206,7 @@ class ZShard:
         self._recipe, self._types = recipe, types
         self._method: Any = recipe.make()
         self._open = self._times = np.empty(0, dtype=np.int64)
-        """Numbers and times of the rows that are not decided yet."""
+        """Numbers and times of the rows that wait for late ones."""
         if state is not None:
             opened = open_state(recipe.secret(), state)
             self._open, self._times = (opened.arrays[name].copy() for name in ("open", "times"))
@@ -206,8 +227,9 @@ class ZShard:
         clock = clock_between(self._clock, self._next, int(numbers[-1]) + 1)
         self._next = int(numbers[-1]) + 1
         read = self._method.read_admitted(batch.select(self._types.names), numbers, clock)
-        self._open = np.concatenate((self._open, read.numbers))
-        self._times = np.concatenate((self._times, read.times))
+        if self._lateness_ns:
+            self._open = np.concatenate((self._open, read.numbers))
+            self._times = np.concatenate((self._times, read.times))
         yield from self._decided(self._method.judge(read))
 
     def pass_time(self, end: int) -> Iterator[pa.RecordBatch]:
@@ -238,6 +260,9 @@ class ZShard:
     def _decided(self, release: Release) -> Iterator[pa.RecordBatch]:
         trace = release.trace
         numbers = np.asarray(trace.column("row"))
+        if not self._lateness_ns:  # each is decided with its own arrival
+            yield from self._pieces.of(self.number, trace, numbers, numbers, release.rows)
+            return
         places = np.searchsorted(self._open, numbers)
         times = self._times[places]
         is_open = np.ones(len(self._open), dtype=np.bool_)
@@ -248,10 +273,17 @@ class ZShard:
 
 
 def turns_of(clock: Clock, numbers: Ints, times: Ints, lateness_ns: int) -> Ints:
-    """The number of the arrival with which each row is decided: the first that makes it too late for earlier ones."""
+    """The number of the arrival with which each row is decided: the first that makes it too late for earlier ones.
+
+    Where time starts over before that, a row is refused with the arrival that starts it over.
+    """
     if not lateness_ns:
         return numbers
-    start = int(np.searchsorted(clock.numbers, clock.restarts[-1])) if clock.restarts else 0
-    places = np.searchsorted(clock.newest[start:], times + lateness_ns)
-    turns: Ints = np.append(clock.numbers[start:], np.iinfo(np.int64).max)[places]
+    ends = np.array([*clock.restarts, np.iinfo(np.int64).max])
+    bounds = [0, *np.searchsorted(clock.numbers, clock.restarts).tolist(), len(clock.numbers)]
+    stretches, turns = np.searchsorted(ends, numbers, side="right"), np.empty_like(numbers)
+    for stretch in np.unique(stretches):
+        own, start, stop = stretches == stretch, bounds[stretch], bounds[stretch + 1]
+        places = np.searchsorted(clock.newest[start:stop], times[own] + lateness_ns)
+        turns[own] = np.append(clock.numbers[start:stop], ends[stretch])[places]
     return np.maximum(turns, numbers)

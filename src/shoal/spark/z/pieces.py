@@ -104,13 +104,21 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The decisions of a range, in order."""
+    """The decisions of a range."""
 
-    trace: dict[str, npt.NDArray[Any]]
-    """The number, verdict, reason and delay of every record, and details; verdicts and reasons are indices."""
+    decisions: dict[str, npt.NDArray[Any]]
+    """The number, verdict, reason and delay of every record, and details, in any order; verdicts and reasons are
+    indices."""
+    order: Ints
+    """Places of the decisions, one after another as they were made."""
     rows: pa.RecordBatch
-    """What is released."""
+    """What is released, in order."""
     notes: tuple[str, ...]
+
+    @property
+    def trace(self) -> dict[str, npt.NDArray[Any]]:
+        """The decisions in order."""
+        return {name: column[self.order] for name, column in self.decisions.items()}
 
 
 def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: Sequence[str]) -> Merged:
@@ -130,15 +138,24 @@ def merged(batches: Iterable[pa.RecordBatch], published: pa.Schema, attributes: 
         rows = joined_rows(rows, numbers[trace["verdict"] == IS_RELEASED], attributes)
         kept = first_of_each(numbers, trace["verdict"])  # released comes before suppressed
         trace = {name: column[kept] for name, column in trace.items()}
-    order = np.argsort(trace["row"], kind="stable")
-    if "turn" in trace:
-        is_last = trace.get("closed", trace["verdict"] == IS_DEAD)
-        epochs = trace.get("epoch", np.zeros(len(order), np.int64))
-        order = np.lexsort((trace["row"], trace["time"], is_last, epochs, trace["turn"]))
-    is_shown = trace["verdict"] == IS_RELEASED
+    order, is_shown = _order_of(trace), trace["verdict"] == IS_RELEASED
     places = (np.cumsum(is_shown) - 1)[order][is_shown[order]]
     released = with_full_names(rows.take(pa.array(places)))
-    return Merged({name: column[order] for name, column in trace.items()}, released, tuple(notes))
+    return Merged(trace, order, released, tuple(notes))
+
+
+def _order_of(trace: dict[str, npt.NDArray[Any]]) -> Ints:
+    numbers = trace["row"]
+    if "turn" in trace:
+        is_last = trace.get("closed", trace["verdict"] == IS_DEAD)
+        epochs = trace.get("epoch", np.zeros(len(numbers), np.int64))
+        return np.lexsort((numbers, trace["time"], is_last, epochs, trace["turn"]))
+    if len(numbers) and int(numbers.max()) - int(numbers.min()) == len(numbers) - 1:  # no gap: each has its place
+        order = np.full(len(numbers), -1)
+        order[numbers - numbers.min()] = np.arange(len(numbers))
+        if (order >= 0).all():
+            return order
+    return np.argsort(numbers, kind="stable")
 
 
 def _columns(traces: Sequence[pa.RecordBatch]) -> dict[str, npt.NDArray[Any]]:

@@ -25,7 +25,7 @@ from shoal.spark.frames import runs_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.z.admit import clock_between
 from shoal.spark.z.judge import gathered_rows
-from shoal.spark.z.pieces import NOTE, PIECES, Ranges
+from shoal.spark.z.pieces import NOTE, PIECES, RANGE, Ranges
 
 Ints = npt.NDArray[np.int64]
 BIN, STRETCH, EPOCH = "_shoal_bin", "_shoal_stretch", "_shoal_epoch"
@@ -52,22 +52,26 @@ class JudgeValues:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, parts in groupby(gathered_rows(batches), key=itemgetter(0)):
-            shard = _Shard(self, self.admission.value.clock)
+            whole: Any = self.recipe.make()
+            shard = ValueShard(whole.apart(), self.types, self.bins)
+            shard.begin(self.admission.value.clock, self.ranges.first, self.end)
             for _, rows in parts:
                 yield from shard.judge(rows)
             yield from shard.finish()
-            yield one_row(VALUES, {NOTE: shard.note(number), "_shoal_range": 0, BIN: 0, STRETCH: -1, EPOCH: 0})
+            yield shard.note(number)
 
 
-class _Shard:
-    """Judges the values of one shard in their order."""
+class ValueShard:
+    """Judges the values of one shard in their order; `method` is apart()."""
 
-    def __init__(self, work: JudgeValues, clock: Clock) -> None:
-        self._work, self._clock, self._next = work, clock, work.ranges.first
-        whole: Any = work.recipe.make()
-        self._method = whole.apart()
-        self._method.bind(work.types)
-        self._settings = self._method.settings
+    def __init__(self, method: Any, types: pa.Schema, bins: int) -> None:
+        self.method, self._types, self._bins = method, types, bins
+        self.method.bind(types)
+        self._settings = method.settings
+
+    def begin(self, clock: Clock, first: int, end: int) -> None:
+        """Begin with the records from `first` up to `end`; `clock` is how they moved the stream's time."""
+        self._clock, self._next, self._end = clock, first, end
 
     def judge(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Judge rows; the stream's time moves as far as the last of them."""
@@ -75,23 +79,26 @@ class _Shard:
             numbers = np.asarray(batch.column(ROW))
             clock = clock_between(self._clock, self._next, int(numbers[-1]) + 1)
             self._next = int(numbers[-1]) + 1
-            read = self._method.read_admitted(batch.select(self._work.types.names), numbers, clock)
-            yield from self._sent(self._method.judge(read))
+            read = self.method.read_admitted(batch.select(self._types.names), numbers, clock)
+            yield from self._sent(self.method.judge(read))
             yield from self._peaks(everything=False)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Judge what waits: the stream has ended."""
-        end, last = self._work.end, self._clock.newest[-1:]
-        clocks = [clock_between(self._clock, self._next, end)] if self._next < end else []
-        for clock in (*clocks, Clock(np.array([end]), last, is_end=True)):
-            nothing = pa.RecordBatch.from_pylist([], schema=self._work.types)
-            yield from self._sent(self._method.judge(self._method.read_admitted(nothing, [], clock)))
+        """Judge what is due after all records, or everything if the stream has ended."""
+        end, last = self._end, self._clock.newest[-1:]
+        clocks = [clock_between(self._clock, self._next, end)] if self._next < end or not self._clock.is_end else []
+        if self._clock.is_end:
+            clocks.append(Clock(np.array([end]), last, is_end=True))
+        for clock in clocks:
+            nothing = pa.RecordBatch.from_pylist([], schema=self._types)
+            yield from self._sent(self.method.judge(self.method.read_admitted(nothing, [], clock)))
         yield from self._peaks(everything=True)
 
-    def note(self, number: int) -> str:
-        """Sizes of the shard, as JSON."""
-        found = {"live_pairs": self._method.live_pairs, "state_bytes": self._method.state_bytes, "shard": number}
-        return orjson.dumps(found).decode()
+    def note(self, number: int, **more: Any) -> pa.RecordBatch:
+        """Sizes of the shard."""
+        found = {"live_pairs": self.method.live_pairs, "state_bytes": self.method.state_bytes, "shard": number, **more}
+        note = orjson.dumps(found).decode()
+        return one_row(VALUES, {NOTE: note, RANGE: 0, BIN: 0, STRETCH: -1, EPOCH: 0})
 
     def _sent(self, release: Release) -> Iterator[pa.RecordBatch]:
         trace = release.trace
@@ -99,7 +106,7 @@ class _Shard:
             return
         is_forgotten = np.asarray(trace.column("reason")) != NO_REASON
         if is_forgotten.any():  # time started over: they are decided with the arrival that made it do so
-            restarts = np.array([*self._clock.restarts, self._work.end], dtype=np.int64)
+            restarts = np.array([*self._clock.restarts, self._end], dtype=np.int64)
             numbers = np.asarray(trace.column("row"))
             later = restarts[np.minimum(np.searchsorted(restarts, numbers, side="right"), len(restarts) - 1)]
             turns = np.where(is_forgotten, later, np.asarray(trace.column("turn")))
@@ -109,19 +116,18 @@ class _Shard:
     def _to_epochs(self, trace: pa.RecordBatch, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """To the tasks of the epochs, which are not in order where time started over."""
         stretches, epochs = self._places(trace)
-        keys = pa.record_batch(
-            {"key": np.unique(np.stack((stretches, epochs)), axis=1, return_inverse=True)[1].ravel()}
-        )
-        order = np.argsort(np.asarray(keys.column("key")), kind="stable")
+        different, codes = np.unique(epochs, return_inverse=True)
+        keys = stretches * len(different) + codes
+        order = np.argsort(keys, kind="stable")
         passed = np.asarray(trace.column("passed").to_numpy(zero_copy_only=False))
         shown = rows.take(pa.array((np.cumsum(passed) - 1)[order][passed[order]]))
-        sent = trace.append_column("key", keys.column("key")).take(pa.array(order))
+        sent = trace.append_column("key", pa.array(keys)).take(pa.array(order))
         first = row = 0
         for _, part in runs_of(sent, "key"):
             count = int(passed[order[first : first + part.num_rows]].sum())
             epoch = int(epochs[order[first]])
             yield one_row(VALUES, {
-                BIN: epoch % self._work.bins, STRETCH: int(stretches[order[first]]), EPOCH: epoch,
+                BIN: epoch % self._bins, STRETCH: int(stretches[order[first]]), EPOCH: epoch,
                 TRACE: packed(part.drop_columns(["key"])), ROWS: packed(shown.slice(row, count)),
             })  # fmt: skip
             first, row = first + part.num_rows, row + count
@@ -132,9 +138,9 @@ class _Shard:
         return stretches, np.asarray(trace.column("time")) // self._settings.rotation_ns
 
     def _peaks(self, *, everything: bool) -> Iterator[pa.RecordBatch]:
-        for stretch, epoch, pairs in self._method.take_peaks(everything=everything):
+        for stretch, epoch, pairs in self.method.take_peaks(everything=everything):
             names = ("person", "value", "peak")
             batch = pa.RecordBatch.from_arrays([pa.array(column) for column in pairs.T], names=names)
             yield one_row(VALUES, {
-                BIN: epoch % self._work.bins, STRETCH: stretch, EPOCH: epoch, PEAKS: packed(batch),
+                BIN: epoch % self._bins, STRETCH: stretch, EPOCH: epoch, PEAKS: packed(batch),
             })  # fmt: skip

@@ -190,3 +190,15 @@ class TestPeaks:
         assert peaks_kernel.note_peaks(roomier, taken, persons, values, sizes, 4) == 5
         assert sorted(roomier[roomier[:, 2] > 0].tolist()) == [[1, 7, 5], [2, 7, 2], [3, 9, 4]]
         assert roomier[PIECES.pair_row(roomier, 2, 7)].tolist() == [2, 7, 2]
+
+    def test_people_who_are_numbered_one_after_another_are_spread_over_the_table(self):
+        people, values = 500, 8
+        taken, table = (
+            np.zeros(1, dtype=np.int64),
+            np.zeros((1 << (2 * people * values).bit_length(), 3), dtype=np.int64),
+        )
+        persons = np.tile(np.arange(people), values)[:, np.newaxis]
+        shown = np.repeat(np.arange(values), people)[:, np.newaxis]
+        peaks_kernel.note_peaks(table, taken, persons, shown, np.ones(people * values, dtype=np.int64), 0)
+        free = np.flatnonzero(table[:, 2] == 0)
+        assert np.diff(free).max() < people / 4, "a search would go through rows of many others"

@@ -12,6 +12,7 @@ from shoal.methods.release import NO_REASON
 from shoal.methods.text_keys import Bools
 from shoal.methods.z.admission import Clock
 from shoal.methods.z.epochs.combiner import Combiner, Passed, numbers_of, without_cells
+from shoal.methods.z.epochs.follower import Follower
 from shoal.methods.z.epochs.shown_sets import EpochRows, ShownSets
 from shoal.methods.z.reader import AHEAD
 from shoal.methods.z.trace import AT_ONCE, Decisions
@@ -31,10 +32,10 @@ class Ending:
     """Whether time started over before the epoch ended: its rows are refused."""
 
     @classmethod
-    def of(cls, clock: Clock, stretch: int, end_ns: int, *, lateness_ns: int, last: int) -> Ending:
-        """The ending of an epoch that is over at a time, in a stretch of the clock of a whole stream.
+    def of(cls, clock: Clock, stretch: int, end_ns: int, *, lateness_ns: int, last: int) -> Ending | None:
+        """The ending of an epoch that is over at a time, in a stretch of a clock; None if the epoch is not over yet.
 
-        `last` is the number after the last arrival: with it, everything is decided.
+        `last` is the number after the last arrival: if the stream ends there, everything is decided with it.
         """
         stretches = clock.stretches()
         own = stretches[stretch]
@@ -42,8 +43,8 @@ class Ending:
         if place < len(own.numbers):
             return cls(int(own.numbers[place]), int(own.newest[place]))
         if stretch + 1 < len(stretches):
-            return cls(clock.restarts[stretch], int(own.newest[-1]), is_forgotten=True)
-        return cls(last, int(own.newest[-1]))
+            return cls(clock.restarts[stretch], int(stretches[stretch + 1].newest[0]), is_forgotten=True)
+        return cls(last, int(own.newest[-1])) if clock.is_end else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,33 @@ def follow_epoch(
     return ClosedEpoch(kept, decisions, ~judged)
 
 
-def combine_epoch(combiner: Combiner, values: Decisions, rows: pa.RecordBatch, ending: Ending) -> ClosedEpoch:
-    """Remove values until k people share every set of an epoch; `values` and `rows` are from joined_values."""
+def follow_values(follower: Follower, values: Decisions, rows: pa.RecordBatch, attributes: list[str]) -> ClosedEpoch:
+    """Publish the values of some rows that keep the target, where the follower knows all rows before them.
+
+    `values` and `rows` are from joined_values, of shards that name people and values (see CrowdSizes).
+    """
+    count, judged = len(attributes), values.reasons == NO_REASON
+    sizes, keys, person = np.split(np.ascontiguousarray(values.details.T), [count, 2 * count])
+    levels, in_force = follower.judge_counted(EpochRows(person.T, keys, sizes, values.times, judged))
+    keep = [level >= 0 for level in levels]
+    released = judged if follower.keeps_blank else np.logical_or.reduce(keep)
+    decisions = Decisions(
+        values.rows, values.times, values.turns, released, values.reasons, values.delays, in_force[:, np.newaxis]
+    )
+    passed = values.released
+    kept = without_cells(rows, attributes, [cells[passed] for cells in keep], np.flatnonzero(released[passed]))
+    return ClosedEpoch(kept, decisions, ~judged)
+
+
+def combine_epoch(combiner: Combiner, values: Decisions, rows: pa.RecordBatch, ending: Ending | None) -> ClosedEpoch:
+    """Remove values until k people share every set of an epoch; `values` and `rows` are from joined_values.
+
+    Without an ending, rows that passed z go on waiting and the others are decided.
+    """
     waits = values.released
     kept, at_once = values.arranged(waits), values.arranged(~waits)
+    if ending is None:
+        return ClosedEpoch(rows.slice(0, 0), at_once, np.zeros(len(at_once.rows), np.bool_))
     if ending.is_forgotten:
         refused = Decisions(
             kept.rows, kept.times, np.full(len(kept.rows), ending.turn), np.zeros(len(kept.rows), np.bool_),

@@ -8,7 +8,7 @@ promise like a fixed one. Of the values that z people show, those that would mak
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -81,7 +81,7 @@ class Follower:
 
     def __init__(self, target: KTarget, *, rotation_ns: int, windows_ns: list[int], keeps_blank: bool) -> None:
         self.target = target
-        self._rotation_ns, self._windows_ns, self._keeps_blank = rotation_ns, windows_ns, keeps_blank
+        self._rotation_ns, self._windows_ns, self.keeps_blank = rotation_ns, windows_ns, keeps_blank
         self._window_ns = max(windows_ns)
         self._controller = ZController(target, rotation_ns=rotation_ns)
         self._sets = self.shown_sets()
@@ -92,7 +92,7 @@ class Follower:
 
     def shown_sets(self) -> ShownSets:
         """What decides about the values of an epoch, with nothing shown yet."""
-        return ShownSets(self.target, self._windows_ns, keeps_blank=self._keeps_blank)
+        return ShownSets(self.target, self._windows_ns, keeps_blank=self.keeps_blank)
 
     def forget(self) -> None:
         """Begin again."""
@@ -167,18 +167,36 @@ class Follower:
 
     def judge(self, attributes: Sequence[CrowdColumn], arrivals: Arrivals, usable: Bools) -> tuple[list[Levels], Ints]:
         """The level of every value of rows in time order, and the z of each row; -1 for rows that are refused."""
-        levels = np.full((len(attributes), len(usable)), PRIVATE, dtype=np.int32)
-        in_force = np.full(len(usable), -1, dtype=np.int64)
-        for part in epochs_in(arrivals.times, np.flatnonzero(usable), self._rotation_ns):
-            z = self.enter(int(arrivals.times[part.start]))
-            in_force[part] = np.where(usable[part], z, -1)
+
+        def counted(part: slice) -> EpochRows:
             sizes = [
                 column.count(reading, part, persons=arrivals.persons, times=arrivals.times, usable=usable)
                 for column, reading in zip(attributes, arrivals.readings, strict=True)
             ]
             keys = np.stack([reading.keys[part, 0] for reading in arrivals.readings])
-            rows = EpochRows(arrivals.persons[part], keys, np.stack(sizes), arrivals.times[part], usable[part])
-            levels[:, part] = self._sets.publish(rows, z, self._end_ns)
+            return EpochRows(arrivals.persons[part], keys, np.stack(sizes), arrivals.times[part], usable[part])
+
+        return self._judge(arrivals.times, usable, len(attributes), counted)
+
+    def judge_counted(self, rows: EpochRows) -> tuple[list[Levels], Ints]:
+        """The same for rows of any epochs whose people were counted elsewhere."""
+
+        def counted(part: slice) -> EpochRows:
+            return EpochRows(
+                rows.persons[part], rows.values[:, part], rows.sizes[:, part], rows.times[part], rows.usable[part]
+            )
+
+        return self._judge(rows.times, rows.usable, len(rows.values), counted)
+
+    def _judge(
+        self, times: Ints, usable: Bools, columns: int, counted: Callable[[slice], EpochRows]
+    ) -> tuple[list[Levels], Ints]:
+        levels = np.full((columns, len(usable)), PRIVATE, dtype=np.int32)
+        in_force = np.full(len(usable), -1, dtype=np.int64)
+        for part in epochs_in(times, np.flatnonzero(usable), self._rotation_ns):
+            z = self.enter(int(times[part.start]))
+            in_force[part] = np.where(usable[part], z, -1)
+            levels[:, part] = self._sets.publish(counted(part), z, self._end_ns)
         return list(levels), in_force
 
     def judge_one(
@@ -215,7 +233,7 @@ class Follower:
             return self._counted
         sets, k = self._sets, self.target.k
         shown = {"shown": sets.shown, "anonymous": sets.anonymous}
-        return profile_of(self._epoch, sets.pairs(), k, keeps_blank=self._keeps_blank, **shown)
+        return profile_of(self._epoch, sets.pairs(), k, keeps_blank=self.keeps_blank, **shown)
 
     # ---- state
 

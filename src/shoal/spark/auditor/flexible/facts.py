@@ -13,16 +13,15 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.calibration import Calibration
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.values import has_whole_cells, read_flexible_attribute
-from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools
-from shoal.auditor.reading.rows import Rows, by_stream, has_row_column
-from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts, read_verdicts
-from shoal.auditor.tuples.promise import LabelRule, NumberRule
+from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.trace import Verdicts, read_verdicts
+from shoal.auditor.tuples.promise import NumberRule
 from shoal.auditor.tuples.truth import read_records
-from shoal.auditor.tuples.values import Attribute, SpanFacts, Spans, read_attribute, read_span_facts
+from shoal.auditor.tuples.values import Attribute, Spans, read_attribute
 from shoal.spark.auditor.engine import Message, result
-from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, FileFacts
+from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, QuasiFacts
 from shoal.spark.auditor.linking import Entries, TruthBins
 from shoal.spark.auditor.shares import Share
 
@@ -31,22 +30,16 @@ DETAILS = ("group", "delay", "k", "k_s")
 
 
 @dataclass(slots=True)
-class Facts(FileFacts):
+class Facts(QuasiFacts):
     """Facts of a file, or of all files."""
 
-    spans: dict[str, SpanFacts] = field(default_factory=dict)
     fractions: set[str] = field(default_factory=set)
     """Columns with a released range whose ends are not whole numbers."""
-    is_strange: bool = False
-    """Whether a released label is not in its hierarchy."""
 
     def merge(self, other: Facts) -> None:
         """Add the facts of other files."""
-        self.add(other)
-        for name, spans in other.spans.items():
-            self.spans[name] = self.spans.get(name, SpanFacts()) | spans
+        self.add_quasi(other)
         self.fractions |= other.fractions
-        self.is_strange |= other.is_strange
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +50,12 @@ class ReadFacts:
     promise: FlexiblePromise
 
     def __call__(self, share: Share) -> Iterator[Message]:
-        rows, found = share.read(), Facts()
-        if share.role == "truth":
-            found.has_row_column = has_row_column(rows)
-            rows = by_stream(rows, self.policy.section("stream"))
-        found.rows[share.role, share.number] = len(rows)
-        found.columns[share.role] = rows.columns
-        sides = (rows, NO_ROWS) if share.role == "release" else (NO_ROWS, rows)
-        for rule in self.promise.quasi:
-            if isinstance(rule, NumberRule):
-                found.spans[rule.name] = read_span_facts(rule, *sides)
-        if share.role == "release":
-            found.hidden = rows.hidden
-            for rule in self.promise.quasi:
-                attribute = read_attribute(rule, rows, NO_ROWS)
-                if isinstance(rule, LabelRule):
-                    found.is_strange |= bool(attribute.faults["unknown-label"].any())
-                elif isinstance(attribute, Spans) and not has_whole_cells(attribute):
-                    found.fractions.add(rule.name)
-            found.odd_rows = count_odd_rows(share.path, self.policy, share.expected)
+        found = Facts()
+        release, _ = found.describe_quasi(share, self.policy, self.promise.quasi)
+        for rule in self.promise.quasi if share.role == "release" else ():
+            attribute = read_attribute(rule, release, NO_ROWS) if isinstance(rule, NumberRule) else None
+            if isinstance(attribute, Spans) and not has_whole_cells(attribute):
+                found.fractions.add(rule.name)
         yield result(found)
 
 
@@ -85,14 +65,11 @@ class TraceFacts(EntryFacts):
 
     claims: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     """The promise that each share records."""
-    unknown: int = 0
-    """Released rows of no record."""
 
     def merge(self, other: TraceFacts) -> None:
         """Add another share."""
         self.add(other)
         self.claims |= other.claims
-        self.unknown += other.unknown
 
     @property
     def all_claims(self) -> list[bytes]:
@@ -111,11 +88,7 @@ class ReadTrace:
         found.columns, found.entries[share.number] = set(trace.columns), len(trace)
         found.claims[share.number] = trace.claims
         if {"row", "verdict"} <= found.columns:
-            verdicts = verdicts_of(trace, self.records)
-            found.shown[share.number] = int(verdicts.is_shown.sum())
-            found.unknown = int((verdicts.is_shown & ~verdicts.exists).sum())
-            for number in (RELEASED, SUPPRESSED, DEAD):
-                found.verdicts[number] = int((verdicts.verdict == number).sum())
+            found.describe(share, verdicts_of(trace, self.records))
         yield result(found)
 
 

@@ -106,7 +106,7 @@ class Timing:
             counts[part.number] = part.usable
         before = (0, *np.cumsum(counts).tolist())
         firsts = [before[part.number] + part.first_release for part in parts if part.first_release is not None]
-        came = min(firsts) if firsts and not trace.unknown and "delay" in trace.columns else None
+        came = min(firsts) if firsts and not trace.unlinked and "delay" in trace.columns else None
         lasts = [before[part.number] + part.last_pending for part in parts if part.last_pending]
         return cls(before, came, max(lasts, default=0))
 

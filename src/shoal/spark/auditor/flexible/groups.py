@@ -21,7 +21,7 @@ from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.flexible.facts import Plan
 from shoal.spark.auditor.linking import released_rows
 from shoal.spark.auditor.packing import unpacked
-from shoal.spark.auditor.tables import mark_of, to_people
+from shoal.spark.auditor.people import mark_of, to_people
 from shoal.spark.auditor.tuples.classes import in_order, leaked_identifiers
 from shoal.spark.auditor.unchanged import judge_values
 

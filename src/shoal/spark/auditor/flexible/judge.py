@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.findings import AuditReport, Finding, Notes
 from shoal.auditor.flexible.calibration import check_claims, read_claims
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
-from shoal.auditor.tuples.classes import share_sentence
-from shoal.errors import InputError
-from shoal.spark.auditor.engine import Engine, Message, Step
+from shoal.auditor.released_columns import METADATA_SENTENCE
+from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.flexible.facts import Facts, Plan, ReadFacts, ReadTrace, TraceFacts
 from shoal.spark.auditor.flexible.first_window import (
@@ -37,9 +31,10 @@ from shoal.spark.auditor.flexible.records import Checked, CheckRecords, SendReco
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
-from shoal.spark.auditor.tables import People, count_people
-from shoal.spark.auditor.tuples.classes import count_marks
+from shoal.spark.auditor.tuples.classes import count_once, with_share
 from shoal.spark.auditor.tuples.sending import Persons
 from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 
@@ -70,25 +65,17 @@ class _Judge:
         promise, notes, files, facts = self._promise, self._notes, self._files, Facts()
         for part in self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)):
             facts.merge(part)
-        self._require(facts)
-        names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
-        shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
-        if not check_columns(promise.columns, shown, notes):
+        require_truth(facts, (promise.person, *promise.columns), promise.person)
+        if not check_release(facts, promise.columns, notes):
             return
-        check_layout(facts.odd_rows, notes)
         records, released = facts.count("truth"), facts.count("release")
         notes.metrics["released_rows"] = released
         trace = TraceFacts()
         for part in self._engine.run(files.trace, ReadTrace(records)):
             trace.merge(part)
-        missing = [name for name in _TRACE if name not in trace.columns]
-        if missing:
-            notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+        if not has_columns(trace, _TRACE, notes):
             return
-        apart = abs(sum(trace.shown.values()) - released)
-        notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
-        if apart:
-            notes.skip("Rows, groups and records were not checked: trace and release differ in length.")
+        if not is_as_long(trace, released, "groups", notes):
             return
         bins = bins_for(max(records, released), self._engine.tasks)
         truth_bins = TruthBins(records, bins)
@@ -102,17 +89,10 @@ class _Judge:
         plan = Plan(
             self._policy, found.promise, facts, trace, truth_bins, max(-(-released // bins), 1), bins,
             has_identifiers=promise.person != "row" or facts.has_row_column,
-            is_strange=facts.is_strange or any(name not in promise.columns for name in names),
+            is_strange=facts.has_strange(promise.columns),
             calibration=found.calibration, usable_before=timing.before, seen=timing.seen(promise.window),
         )  # fmt: skip
         self._report(plan, self._engine.run(*self._steps(plan)))
-
-    def _require(self, facts: Facts) -> None:
-        promise, there = self._promise, facts.columns.get("truth", [])
-        wanted = (promise.person, *promise.columns)
-        missing = [name for name in wanted if name not in there and not (name == "row" == promise.person)]
-        if missing and facts.count("truth"):
-            raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
 
     def _timing(self, facts: Facts, trace: TraceFacts, bins: TruthBins) -> Timing:
         """Count the usable records before each bin and before the first release."""
@@ -142,18 +122,18 @@ class _Judge:
             Step(bins, PairRows(plan.records)),
             Step(bins, CheckRecords(plan), [*files.truth, *files.trace], SendRecords(plan)),
             Step(4 * bins, JudgeGroups(plan)),
-            Step(bins, _count_once),
+            Step(bins, count_once),
         )  # fmt: skip
 
     def _report(self, plan: Plan, found: Sequence[Any]) -> None:
-        promise, notes, of = plan.promise, self._notes, _by_type(found)
+        promise, notes, of = plan.promise, self._notes, by_type(found)
         checked, groups, persons = of.get(Checked, []), of.get(OfGroups, []), of.get(Persons, [])
         mentioned = frozenset[int]().union(*(part.mentioned for part in persons))
         if plan.has_identifiers:
             notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
         largest = max((part.largest for part in groups), default=0.0)
         parts = [finding for part in (*checked, *of.get(OfOthers, [])) for finding in part.findings]
-        parts += [_with_share(finding, largest) for part in groups for finding in part.findings]
+        parts += [with_share(finding, largest, can_cap=False) for part in groups for finding in part.findings]
         add_all(notes, [*parts, *of.get(Finding, [])], NOT_ON_SPARK)
         people = of.get(People, [])
         _measure_records(plan, checked, notes)
@@ -161,24 +141,6 @@ class _Judge:
         everyone = sum(part.all for part in people)
         columns = of.get(ColumnPart, [])
         note_columns(columns, self._policy, promise, ("k", promise.k), everyone, notes, promise.sensitive)
-
-
-def _by_type(found: Sequence[Any]) -> dict[type, list[Any]]:
-    of: dict[type, list[Any]] = {}
-    for part in found:
-        of.setdefault(type(part), []).append(part)
-    return of
-
-
-def _count_once(number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-    """Count people and marked rows of a bin."""
-    yield from count_people(number, kinds)
-    yield from count_marks(kinds)
-
-
-def _with_share(finding: Finding, largest: float) -> Finding:
-    is_share = finding.code == "one-person-share"
-    return replace(finding, sentence=share_sentence(largest, can_cap=False)) if is_share else finding
 
 
 def _measure_records(plan: Plan, checked: Sequence[Checked], notes: Notes) -> None:

@@ -28,9 +28,9 @@ from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.flexible.facts import DETAILS, Plan
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text
 from shoal.spark.auditor.linking import (
+    EntryNumbers,
     joined_column,
     linked_batches,
-    numbers_of,
     released_rows,
     send_others,
     send_positions,
@@ -183,17 +183,16 @@ class CheckRecords:
 def _trace_rows(batches: Sequence[pa.RecordBatch], first: int, plan: Plan) -> tuple[Rows, Ints]:
     """The entries of a bin as a trace, in its order; records are counted from the first of the bin."""
     details = [name for name in DETAILS if name in plan.trace.columns]
-    numbers = numbers_of(batches, ("entry", "row", "verdict", "position", *details))
-    order = np.argsort(numbers["entry"])
-    numbers = {name: values[order] for name, values in numbers.items()}
+    found = EntryNumbers.of(batches, ("entry", "row", "verdict", "position", *details), first)
+    numbers = found.numbers
     texts = pa.array([*VERDICTS, None], TEXT).take(pa.array(numbers["verdict"] % (len(VERDICTS) + 1)))
     columns = {
-        "row": pa.array(np.where(numbers["row"] >= 0, numbers["row"] - first, -1)), "verdict": texts,
-        "reason": joined_column(batches, "\1reason", TEXT).take(pa.array(order)),
+        "row": pa.array(found.row), "verdict": texts,
+        "reason": joined_column(batches, "\1reason", TEXT).take(found.order),
         **{name: pa.array(numbers[name]) for name in details},
     }  # fmt: skip
     shown = numbers["position"][numbers["position"] >= 0]
-    return Rows(((columns, np.zeros(len(order), np.bool_)),), "trace"), shown
+    return Rows(((columns, np.zeros(len(found.row), np.bool_)),), "trace"), shown
 
 
 def _delays(trace: Rows) -> Counter[int]:

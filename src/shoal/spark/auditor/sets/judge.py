@@ -31,6 +31,8 @@ from shoal.auditor.sets.reporting import (
 from shoal.auditor.sets.shares import Measured, image_supports
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.opening import by_type
+from shoal.spark.auditor.sets.images import CheckRecords, Compared, CompareRows, OfRecords, Order, SendReleased
 from shoal.spark.auditor.sets.reading import (
     CountPeople,
     CountReleased,
@@ -39,19 +41,7 @@ from shoal.spark.auditor.sets.reading import (
     SendTruth,
     SetCounts,
 )
-from shoal.spark.auditor.sets.records import (
-    CheckRecords,
-    Compared,
-    CompareRows,
-    Entries,
-    FindBelow,
-    OfRecords,
-    Order,
-    Records,
-    SendEntries,
-    SendPeople,
-    SendReleased,
-)
+from shoal.spark.auditor.sets.records import Entries, FindBelow, Records, SendEntries, SendPeople
 from shoal.spark.auditor.sets.released_rows import (
     FindRows,
     OfRows,
@@ -227,10 +217,7 @@ class SetJudge:
             Step(plan.bins, CheckRecords(records, in_order)),
             Step(3 * plan.bins, CompareRows(records), files.release, SendReleased(records, in_order)),
         )  # fmt: skip
-        of: dict[type, list[Any]] = {}
-        for part in found:
-            of.setdefault(type(part), []).append(part)
-        return of
+        return by_type(found)
 
     def _check_empty(self, ranges: Sequence[OfRecords]) -> None:
         if self._certificate is not None:

@@ -16,8 +16,8 @@ from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Sets
 from shoal.auditor.sets.reporting import labels_sentence
 from shoal.spark.auditor.engine import Message, result
+from shoal.spark.auditor.sets.images import Compared, Order
 from shoal.spark.auditor.sets.reading import Plan
-from shoal.spark.auditor.sets.records import Compared, Order
 from shoal.spark.auditor.sets.tallies import Chances, chances_of
 from shoal.spark.auditor.shares import Share
 

@@ -17,7 +17,7 @@ from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.trace import RELEASED
-from shoal.auditor.tuples.classes import Classes, check_classes, check_shares, read_classes
+from shoal.auditor.tuples.classes import Classes, check_classes, check_shares, read_classes, share_sentence
 from shoal.auditor.tuples.clusters import Link, check_clusters, check_one_vector, compare_carriers, read_clusters
 from shoal.auditor.tuples.deadlines import Timeline, check_reuse
 from shoal.auditor.tuples.diversity.diversity import check_diversity, measure_diversity, read_growth
@@ -30,7 +30,7 @@ from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.linking import released_rows
 from shoal.spark.auditor.packing import unpacked
-from shoal.spark.auditor.tables import mark_of, to_people
+from shoal.spark.auditor.people import count_people, mark_of, to_people
 from shoal.spark.auditor.tuples.sending import Plan
 from shoal.spark.auditor.unchanged import judge_values
 
@@ -172,6 +172,18 @@ def _marked(code: str, sentence: str, positions: Ints, bins: int) -> Iterator[Me
     of = positions % bins
     for number in np.unique(of).tolist():
         yield Message(int(number), "marks", pickle.dumps((code, sentence, positions[of == number])))
+
+
+def count_once(number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+    """Count people and marked rows of a bin."""
+    yield from count_people(number, kinds)
+    yield from count_marks(kinds)
+
+
+def with_share(finding: Finding, largest: float, *, can_cap: bool = True) -> Finding:
+    """A finding about the share of one person, with the largest share of all bins."""
+    is_share = finding.code == "one-person-share"
+    return replace(finding, sentence=share_sentence(largest, can_cap=can_cap)) if is_share else finding
 
 
 def count_marks(kinds: dict[str, list[bytes]]) -> Iterator[Message]:

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 
 from shoal.auditor.findings import Finding, Notes
-from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.rows import Rows, by_stream, has_row_column
-from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.trace import DEAD
 from shoal.auditor.tuples.diversity.sensitive import SensitiveFacts, read_sensitive_facts
-from shoal.auditor.tuples.promise import LabelRule, NumberRule, TuplePromise
+from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions, read_decisions
-from shoal.auditor.tuples.values import SpanFacts, read_attribute, read_span_facts
 from shoal.spark.auditor.engine import Message, result
-from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, FileFacts
+from shoal.spark.auditor.facts import EntryFacts, QuasiFacts
 from shoal.spark.auditor.linking import TruthBins
 from shoal.spark.auditor.shares import Share
 
@@ -28,22 +26,16 @@ _PER_ENTRY = frozenset({"trace-verdict", "trace-row", "trace-group", "k-lowered"
 
 
 @dataclass(slots=True)
-class Facts(FileFacts):
+class Facts(QuasiFacts):
     """Facts of a file, or of all files."""
 
-    spans: dict[str, SpanFacts] = field(default_factory=dict)
     sensitive: dict[str, SensitiveFacts] = field(default_factory=dict)
-    is_strange: bool = False
-    """Whether a released label is not in its hierarchy."""
 
     def merge(self, other: Facts) -> None:
         """Add the facts of other files."""
-        self.add(other)
-        for name, spans in other.spans.items():
-            self.spans[name] = self.spans.get(name, SpanFacts()) | spans
+        self.add_quasi(other)
         for name, sensitive in other.sensitive.items():
             self.sensitive[name] = self.sensitive.get(name, SensitiveFacts()) | sensitive
-        self.is_strange |= other.is_strange
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +46,9 @@ class ReadFacts:
     promise: TuplePromise
 
     def __call__(self, share: Share) -> Iterator[Message]:
-        rows, found = share.read(), Facts()
-        if share.role == "truth":
-            found.has_row_column = has_row_column(rows)
-            rows = by_stream(rows, self.policy.section("stream"))
-        found.rows[share.role, share.number] = len(rows)
-        found.columns[share.role] = rows.columns
-        sides = (rows, NO_ROWS) if share.role == "release" else (NO_ROWS, rows)
-        found.spans = {
-            rule.name: read_span_facts(rule, *sides) for rule in self.promise.quasi if isinstance(rule, NumberRule)
-        }
+        found = Facts()
+        sides = found.describe_quasi(share, self.policy, self.promise.quasi)
         found.sensitive = {name: read_sensitive_facts(name, self.promise, *sides) for name in self.promise.sensitive}
-        if share.role == "release":
-            found.hidden = rows.hidden
-            found.is_strange = any(
-                read_attribute(rule, rows, NO_ROWS).faults["unknown-label"].any()
-                for rule in self.promise.quasi
-                if isinstance(rule, LabelRule)
-            )
-            found.odd_rows = count_odd_rows(share.path, self.policy, share.expected)
         yield result(found)
 
 
@@ -111,9 +87,7 @@ class ReadTrace:
         found.dead = np.zeros(self.bins.count, np.int64)
         if {"row", "verdict", "group", "delay", "reused"} <= found.columns:
             decisions, found.findings = decisions_of(trace, self.promise, self.records)
-            found.shown[share.number] = int(decisions.is_shown.sum())
-            for number in (RELEASED, SUPPRESSED, DEAD):
-                found.verdicts[number] = int((decisions.verdict == number).sum())
+            found.describe(share, decisions)
             dead = np.unique(decisions.dead_rows)
             found.dead = np.bincount(self.bins.of(dead), minlength=self.bins.count)
             events = decisions.event if decisions.event is not None else decisions.row[:0]

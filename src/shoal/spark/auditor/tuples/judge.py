@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.findings import AuditReport, Finding, Notes
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
+from shoal.auditor.released_columns import METADATA_SENTENCE
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
-from shoal.auditor.tuples.classes import share_sentence
 from shoal.auditor.tuples.clusters import Losses
 from shoal.auditor.tuples.deadlines import WrittenDelays
 from shoal.auditor.tuples.events import FirstRows
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
-from shoal.errors import InputError
-from shoal.spark.auditor.engine import Engine, Message, Step
+from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
-from shoal.spark.auditor.tables import People, count_people
-from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_marks
+from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_once, with_share
 from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, merged_facts
 from shoal.spark.auditor.tuples.records import Checked, CheckRecords
 from shoal.spark.auditor.tuples.sending import Persons, Plan, SendRecords, SendReleased
@@ -60,43 +55,27 @@ class _Judge:
         """Check everything that can be checked on Spark."""
         promise, notes, files = self._promise, self._notes, self._files
         facts = merged_facts(self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)))
-        self._require(facts)
-        names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
-        shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
-        if not check_columns(promise.columns, shown, notes):
+        time = (promise.time,) if promise.is_timed and promise.time is not None else ()
+        require_truth(facts, (promise.person, *promise.columns, *time), promise.person)
+        if not check_release(facts, promise.columns, notes):
             return
-        check_layout(facts.odd_rows, notes)
         records, released = facts.count("truth"), facts.count("release")
         bins = bins_for(max(records, released), self._engine.tasks)
         trace = TraceFacts()
         truth_bins = TruthBins(records, bins)
         for part in self._engine.run(files.trace, ReadTrace(promise, records, truth_bins)):
             trace.merge(part)
-        missing = [name for name in _TRACE if name not in trace.columns]
-        if missing:
-            notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+        if not has_columns(trace, _TRACE, notes):
             return
         add_all(notes, trace.findings)
-        apart = abs(sum(trace.shown.values()) - released)
-        notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
-        if apart:
-            notes.skip("Rows, classes and records were not checked: trace and release differ in length.")
+        if not is_as_long(trace, released, "classes", notes):
             return
         plan = Plan(
             self._policy, promise, facts.spans, truth_bins, max(-(-released // bins), 1), bins,
             has_identifiers=promise.person != "row" or facts.has_row_column,
-            is_strange=facts.is_strange or any(name not in promise.columns for name in names),
+            is_strange=facts.has_strange(promise.columns),
         )  # fmt: skip
         self._report(facts, trace, self._engine.run(*self._steps(plan, facts, trace)))
-
-    def _require(self, facts: Facts) -> None:
-        promise = self._promise
-        time = (promise.time,) if promise.is_timed and promise.time is not None else ()
-        there = facts.columns.get("truth", [])
-        wanted = (promise.person, *promise.columns, *time)
-        missing = [name for name in wanted if name not in there and not (name == "row" == promise.person)]
-        if missing and facts.count("truth"):
-            raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
 
     def _steps(self, plan: Plan, facts: Facts, trace: TraceFacts) -> tuple[Any, ...]:
         files, bins = self._files, plan.classes
@@ -110,14 +89,11 @@ class _Judge:
                 SendRecords(plan, facts, trace, facts.hidden),
             ),
             Step(3 * bins, JudgeClasses(plan, facts.sensitive)),
-            Step(bins, _count_once),
+            Step(bins, count_once),
         )  # fmt: skip
 
     def _report(self, facts: Facts, trace: TraceFacts, found: Sequence[Any]) -> None:
-        promise, notes = self._promise, self._notes
-        of: dict[type, list[Any]] = {}
-        for part in found:
-            of.setdefault(type(part), []).append(part)
+        promise, notes, of = self._promise, self._notes, by_type(found)
         persons, checked = of.get(Persons, []), of.get(Checked, [])
         mentioned = frozenset[int]().union(*(part.mentioned for part in persons))
         if promise.person != "row" or facts.has_row_column:
@@ -125,7 +101,7 @@ class _Judge:
         classes, clusters = of.get(OfClasses, []), of.get(OfClusters, [])
         largest = max((part.metrics.get("largest_share_of_one_person") or 0.0 for part in classes), default=0.0)
         parts = [finding for part in (*checked, *clusters) for finding in part.findings]
-        parts += [_with_share(finding, largest) for part in classes for finding in part.findings]
+        parts += [with_share(finding, largest) for part in classes for finding in part.findings]
         add_all(notes, [*parts, *of.get(Finding, [])], NOT_ON_SPARK)
         if promise.is_timed:
             notes.skip("The age of reused clusters, the history of k and lost records were not checked: not on Spark.")
@@ -153,16 +129,6 @@ class _Judge:
         sum((part.losses for part in checked), Losses()).note(notes, has_records=known)
         if undecided and not self._promise.is_timed:
             notes.skip("Whether records were pending at a flush was not checked: not on Spark.")
-
-
-def _count_once(number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
-    """Count people and marked rows of a bin."""
-    yield from count_people(number, kinds)
-    yield from count_marks(kinds)
-
-
-def _with_share(finding: Finding, largest: float) -> Finding:
-    return replace(finding, sentence=share_sentence(largest)) if finding.code == "one-person-share" else finding
 
 
 def _measure_classes(classes: Sequence[OfClasses], people: Sequence[People], largest: float, notes: Notes) -> None:

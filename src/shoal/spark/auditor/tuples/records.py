@@ -5,16 +5,15 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.findings import Finding, Notes
-from shoal.auditor.reading.columns import TEXT, Bools, Ints
+from shoal.auditor.reading.columns import TEXT, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.trace import SUPPRESSED
 from shoal.auditor.tuples.clusters import (
     Link,
     Losses,
@@ -37,17 +36,14 @@ from shoal.auditor.tuples.values import Attribute, Labels, Spans
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text, of_texts
 from shoal.spark.auditor.linking import (
-    joined_column,
     linked_batches,
-    numbers_of,
     released_rows,
     truth_rows,
 )
 from shoal.spark.auditor.packing import as_batch, divided, packed, unpacked
+from shoal.spark.auditor.tuples.entries import Entries, link_of
 from shoal.spark.auditor.tuples.sending import Plan
 from shoal.spark.auditor.unchanged import send_values
-
-_ENTRY: Final = ("entry", "row", "verdict", "group", "delay", "reused", "event", "position", "displaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class CheckRecords:
         linked = linked_batches(kinds)
         others = [unpacked(data) for data in kinds.get("others", ())]
         release = released_rows(linked)
-        entries = _Entries.of([*linked, *others], first, len(truth))
+        entries = Entries.of([*linked, *others], first, len(truth))
         decisions = entries.decisions
         notes = Notes(numbers=entries.position[decisions.is_shown])
         attributes = plan.attributes(release, truth)
@@ -86,7 +82,7 @@ class CheckRecords:
         twice = int((decisions.exists & ~decisions.first).sum())
         notes.violation("decided-twice", "The trace decides a record more than once.", count=twice)
         check_refused(entries.trace, decisions, records, notes)
-        link = _link(decisions, records.usable)
+        link = link_of(decisions, records.usable)
         check_values(attributes, release.broken, notes)
         check_roots(attributes, link.is_root, notes)
         nulls = "own" if promise.keeps_own_nulls else promise.nulls
@@ -147,7 +143,7 @@ class CheckRecords:
         return np.where(known, np.append(arrived, 0)[row] + decisions.delay[decisions.is_shown], long_ago)
 
     def _on(
-        self, release: Rows, truth: Rows, attributes: Sequence[Attribute], entries: _Entries, link: Link,
+        self, release: Rows, truth: Rows, attributes: Sequence[Attribute], entries: Entries, link: Link,
         arrived: Ints | None,
     ) -> Iterator[Message]:  # fmt: skip
         """Send rows to the bins of their classes and of their clusters."""
@@ -249,53 +245,3 @@ def class_hashes(attributes: Sequence[Attribute]) -> Hashes:
             there = attribute.code >= 0
             found += [of_floats(np.where(there, end, np.nan)) for end in (attribute.low, attribute.high)]
     return mixed(found)
-
-
-def _link(decisions: Decisions, usable: Bools) -> Link:
-    shown = decisions.is_shown
-    row = decisions.row[shown]
-    return Link(
-        row=row,
-        group=decisions.group[shown],
-        is_root=decisions.verdict[shown] == SUPPRESSED,
-        formed=decisions.formed[shown],
-        known=np.append(usable, False)[row],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """The entries of a bin, in the order of the trace; records are counted from the first of the bin, -1 for none."""
-
-    decisions: Decisions
-    record: Ints
-    """The number of the record in the whole truth."""
-    position: Ints
-    event: Ints
-    displaced: Bools
-    """Which come after an entry of a later event."""
-    trace: Rows
-    carriers: Any
-
-    @classmethod
-    def of(cls, batches: Sequence[pa.RecordBatch], first: int, count: int) -> _Entries:
-        numbers = numbers_of(batches, _ENTRY)
-        order = np.argsort(numbers["entry"])
-        numbers = {name: values[order] for name, values in numbers.items()}
-        exists = numbers["row"] >= 0
-        row = np.where(exists, numbers["row"] - first, -1)
-        is_first = np.zeros(len(row), np.bool_)
-        is_first[np.unique(row, return_index=True)[1]] = True
-        event = numbers["event"]
-        decisions = Decisions(
-            row=row, verdict=numbers["verdict"], exists=exists, first=is_first & exists,
-            is_shown=numbers["position"] >= 0, is_linked=True, group=numbers["group"], delay=numbers["delay"],
-            reused=numbers["reused"] > 0, event=event,
-        )  # fmt: skip
-        places = pa.array(order)
-        reasons = joined_column(batches, "\1reason", TEXT).take(places)
-        carriers = None
-        if batches and "\1carriers" in batches[0].schema.names:
-            carriers = joined_column(batches, "\1carriers", None).take(places)
-        trace = Rows((({"reason": reasons}, np.zeros(len(row), np.bool_)),), "trace")
-        return cls(decisions, numbers["row"], numbers["position"], event, numbers["displaced"] > 0, trace, carriers)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from shoal.auditor.findings import Finding, Notes
-from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import TEXT, Bools, Ints
-from shoal.auditor.reading.rows import Rows, by_stream, has_row_column
-from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts, read_verdicts
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.trace import DEAD, Verdicts, read_verdicts
 from shoal.auditor.z.aligned import align
 from shoal.auditor.z.clock import find_confirmed_restarts
 from shoal.auditor.z.promise import ZPromise
@@ -36,13 +35,8 @@ class ReadFacts:
     policy: Policy
 
     def __call__(self, share: Share) -> Iterator[Message]:
-        rows, found = share.read(), FileFacts()
-        found.rows[share.role, share.number] = len(rows)
-        found.columns[share.role] = rows.columns
-        found.has_row_column = share.role == "truth" and has_row_column(rows)
-        if share.role == "release":
-            found.hidden = rows.hidden
-            found.odd_rows = count_odd_rows(share.path, self.policy, share.expected)
+        found = FileFacts()
+        found.describe(share, share.read(), self.policy)
         yield result(found)
 
 
@@ -64,9 +58,7 @@ class ReadTrace:
         found.columns, found.entries[share.number] = set(trace.columns), len(trace)
         if {"row", "verdict"} <= found.columns:
             verdicts, found.findings = verdicts_of(trace, self.facts.count("truth"))
-            found.shown[share.number] = int(verdicts.is_shown.sum())
-            for number in (RELEASED, SUPPRESSED, DEAD):
-                found.verdicts[number] = int((verdicts.verdict == number).sum())
+            found.describe(share, verdicts)
             found.last = int(verdicts.row[verdicts.exists].max(initial=-1))
             dead = np.flatnonzero(verdicts.exists & (verdicts.verdict == DEAD) & (verdicts.row < FIRST))
             reasons = trace.text("reason").take(pa.array(dead)).to_pylist() if "reason" in found.columns else []
@@ -112,22 +104,3 @@ class FindRestarts:
                 refused[row], late[row], ahead[row] = True, reason == "late", reason == "ahead"
         reached = (aligned.usable & ~refused) | (aligned.usable & (late | ahead))
         yield result(Restarts(*find_confirmed_restarts(reached, late, ahead, aligned, self.promise)))
-
-
-def entry_batch(share: Share, promise: ZPromise, facts: FileFacts, entries: EntryFacts) -> tuple[pa.RecordBatch, Bools]:
-    """The entries of a share with their numbers, and which have a released row."""
-    trace = share.read()
-    verdicts, _ = verdicts_of(trace, facts.count("truth"))
-    entry, shown = entries.first_entry(share.number), entries.first_shown(share.number)
-    numbers: dict[str, Any] = {
-        "entry": np.arange(len(verdicts.row)) + entry,
-        "row": np.where(verdicts.exists, verdicts.row, -1),
-        "verdict": verdicts.verdict,
-        "position": np.where(verdicts.is_shown, np.cumsum(verdicts.is_shown) - 1 + shown, -1),
-    }
-    for attribute in promise.attributes:
-        name = next((name for name in (f"z.{attribute.name}", "z") if name in trace.columns), None)
-        numbers[f"z.{attribute.name}"] = np.full(len(trace), -1) if name is None else trace.numbers(name)
-    columns = {f"\0{name}": pa.array(values, pa.int64()) for name, values in numbers.items()}
-    columns["\1reason"] = pa.concat_arrays(trace.text("reason").cast(TEXT).chunks or [pa.array([], TEXT)])
-    return pa.record_batch(columns), verdicts.is_shown

@@ -6,34 +6,35 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.layout import check_layout
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns
+from shoal.auditor.released_columns import METADATA_SENTENCE
 from shoal.auditor.trace import VERDICTS
+from shoal.auditor.z.combined import SharedSets, level_columns
 from shoal.auditor.z.promise import ZPromise, read_z_promise
-from shoal.errors import InputError, PolicyError
+from shoal.auditor.z.target import note_target
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import bins_for
 from shoal.spark.auditor.linking import PairRows, TruthBins
 from shoal.spark.auditor.merging import add_all
+from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
-from shoal.spark.auditor.tables import People, count_people
 from shoal.spark.auditor.unchanged import ColumnPart, note_columns
+from shoal.spark.auditor.z.epochs import OfEpochs, epoch_findings
 from shoal.spark.auditor.z.facts import FIRST, FindRestarts, ReadFacts, ReadTrace, Restarts
-from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, Plan, SendRecords, SendReleased
+from shoal.spark.auditor.z.last import JudgeLast, OfRows
+from shoal.spark.auditor.z.order import OfOrder, order_findings
+from shoal.spark.auditor.z.plan import Plan
+from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, SendRecords, SendReleased
 from shoal.spark.auditor.z.values import JudgeValues, OfPseudonyms, OfValues
+from shoal.spark.auditor.z.withheld import OfWithheld
 
 _TRACE: Final = ("row", "verdict", "reason")
 NOT_ON_SPARK: Final = (
     "Whether every value is spelled in one way was not checked: not on Spark.",
-    "Whether carried columns contain identifiers was not checked: not on Spark.",
-    "Whether late records were refused, and others refused for a reason that applies, was not checked: not on Spark.",
-    "Whether records of different values were decided in the order of time was not checked: not on Spark.",
     "Whether pseudonyms are random, or identifiers in another form, was not checked: not on Spark.",
     "How many people share a set of values in each epoch was not measured: not on Spark.",
 )
@@ -44,8 +45,6 @@ def audit_z(
 ) -> AuditReport:
     """Check the promise of a policy for z-anonymity; the truth and the trace must be given."""
     promise, notes = read_z_promise(policy), Notes()
-    if promise.k is not None or promise.target is not None:
-        raise PolicyError("combine, target: not audited on Spark; use shoal audit without --engine spark")
     files = files_of(policy, "events", release, truth, trace, max_memory)
     with notes.guarded():
         _judge(engine, policy, promise, files, notes)
@@ -56,37 +55,28 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: Files, note
     facts = FileFacts()
     for part in engine.run([*files.release, *files.truth], ReadFacts(policy)):
         facts.add(part)
-    missing = [name for name in promise.columns if name not in facts.columns.get("truth", [])]
-    if [name for name in missing if not (name == "row" == promise.person)] and facts.count("truth"):
-        raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
-    names = {name: pa.nulls(0) for name in facts.columns.get("release", [])}
-    shown = Rows(((names, np.zeros(0, np.bool_)),), "release", (), facts.hidden)
-    if not check_columns(promise.columns, shown, notes):
+    require_truth(facts, promise.columns, promise.person)
+    if not check_release(facts, promise.columns, notes):
         return
-    check_layout(facts.odd_rows, notes)
     trace, restarts = _read_trace(engine, policy, promise, files, facts)
-    missing = [name for name in _TRACE if name not in trace.columns]
-    if missing:
-        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+    if not has_columns(trace, _TRACE, notes):
         return
     add_all(notes, trace.findings)
     records, released = facts.count("truth"), facts.count("release")
-    apart = abs(sum(trace.shown.values()) - released)
-    notes.violation("release-count", "The release and the trace do not have the same number of rows.", count=apart)
-    if apart:
-        notes.skip("Rows, values and records were not checked: trace and release differ in length.")
+    if not is_as_long(trace, released, "values", notes):
         return
     if not restarts.is_confirmed and records > FIRST:
         notes.skip(f"Restarts of the stream after its first {FIRST} records were not looked for: not on Spark.")
     bins = bins_for(max(records, released), engine.tasks)
     positions = max(-(-released // bins), 1)
-    plan = Plan(policy, promise, facts, trace, TruthBins(records, bins), positions, bins, restarts.rows)
+    levels = None if promise.k is None else level_columns(trace.known, promise, notes)
+    plan = Plan(policy, promise, facts, trace, TruthBins(records, bins), positions, bins, restarts.rows, levels)
     found = engine.run(
         [*files.release, *files.trace], SendReleased(plan),
         Step(bins, PairRows(plan.records)),
         Step(bins, CheckEvents(plan), [*files.truth, *files.trace], SendRecords(plan, facts.hidden)),
-        Step(4 * bins, JudgeValues(plan)),
-        Step(bins, count_people),
+        Step(plan.all_bins, JudgeValues(plan)),
+        Step(bins, JudgeLast(plan)),
     )  # fmt: skip
     _report(plan, found, notes)
 
@@ -105,13 +95,14 @@ def _read_trace(
 
 
 def _report(plan: Plan, found: Sequence[Any], notes: Notes) -> None:
-    of: dict[type, list[Any]] = {}
-    for part in found:
-        of.setdefault(type(part), []).append(part)
+    of = by_type(found)
     checked, values, pseudonyms = (of.get(kind, []) for kind in (Checked, OfValues, OfPseudonyms))
+    rows, epochs, withheld = (of.get(kind, []) for kind in (OfRows, OfEpochs, OfWithheld))
     mentioned = frozenset[int]().union(*(part.people for part in of.get(Mentioned, [])))
     notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
-    add_all(notes, [one for part in (*checked, *values, *pseudonyms) for one in part.findings], NOT_ON_SPARK)
+    findings = [one for part in (*checked, *values, *pseudonyms, *rows, *withheld) for one in part.findings]
+    findings += order_findings(of.get(OfOrder, []), plan.promise) + epoch_findings(epochs, plan.promise)
+    add_all(notes, findings, NOT_ON_SPARK)
     metrics, facts, trace = notes.metrics, plan.facts, plan.trace
     counts = {name: int(trace.verdicts[number]) for number, name in enumerate(VERDICTS)}
     undecided = sum(part.undecided for part in checked)
@@ -131,5 +122,19 @@ def _report(plan: Plan, found: Sequence[Any], notes: Notes) -> None:
     metrics["rows"] = facts.count("truth")
     metrics["usable_rows"] = sum(part.usable for part in checked)
     metrics["people"] = people
+    _report_epochs(plan.promise, epochs, withheld, notes)
     z = min(attribute.z for attribute in plan.promise.attributes)
-    note_columns(of.get(ColumnPart, []), plan.policy, plan.promise, ("z", z), shown, notes)
+    named = metrics["pseudonyms"] if trace.unlinked else shown
+    note_columns(of.get(ColumnPart, []), plan.policy, plan.promise, ("z", z), named, notes)
+
+
+def _report_epochs(promise: ZPromise, epochs: Sequence[OfEpochs], withheld: Sequence[OfWithheld], notes: Notes) -> None:
+    if promise.k is not None:
+        sets = SharedSets()
+        for part in epochs:
+            sets.add(part.sets)
+        sets.note(notes)
+    if promise.target is not None:
+        notes.metrics["withheld"] = sum(part.count for part in withheld)
+        shown, met = sum(part.shown for part in epochs), sum(part.met for part in epochs)
+        note_target(promise.target, shown, met, notes)

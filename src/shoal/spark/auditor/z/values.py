@@ -8,21 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.counting import Paths, dense, shared_codes
 from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.trace import note_lost
 from shoal.auditor.z.aligned import Aligned, Values
+from shoal.auditor.z.clock import cannot_wait
+from shoal.auditor.z.combined import is_overtaken
 from shoal.auditor.z.crowds import check_exactly, note_held_back
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.pseudonyms import has_several
 from shoal.auditor.z.trace import Decisions
 from shoal.spark.auditor.engine import Message, result
-from shoal.spark.auditor.packing import unpacked
+from shoal.spark.auditor.hashing import Hashes
+from shoal.spark.auditor.packing import sorted_columns, unpacked
 from shoal.spark.auditor.unchanged import judge_values
-from shoal.spark.auditor.z.records import Plan
+from shoal.spark.auditor.z.epochs import judge_epochs
+from shoal.spark.auditor.z.order import judge_order
+from shoal.spark.auditor.z.plan import Plan
+from shoal.spark.auditor.z.sending import hashes_of
+from shoal.spark.auditor.z.withheld import send_shown_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,82 +49,75 @@ class OfPseudonyms:
 
 @dataclass(frozen=True, slots=True)
 class JudgeValues:
-    """Judges the values, the pseudonyms or the people of a bin."""
+    """Judges the values, the pseudonyms, the people, the order or the epochs of a bin."""
 
     plan: Plan
 
     def __call__(self, number: int, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
         yield from judge_values(kinds, min(attribute.z for attribute in self.plan.promise.attributes))
-        for data in kinds.get("later", ()):
+        for data in kinds.get("later people", ()):
             yield Message(number, "people", data)
         if kinds.get("undecided"):
             yield result(OfPseudonyms(self._undecided(kinds["undecided"]), 0))
-        for attribute in self.plan.promise.attributes:
+        for column, attribute in enumerate(self.plan.promise.attributes):
             parts = kinds.get(f"value {attribute.name}", ())
             if parts:
-                yield result(_judge_value(attribute, _table(parts, "entry")))
+                yield from _judge_value(self.plan, column, attribute, sorted_columns(parts, "start", "time", "row"))
         if "pseudonyms" in kinds:
-            yield result(_judge_pseudonyms(_table(kinds["pseudonyms"], "position"), kinds.get("identifiers", ())))
-        if "people" in kinds and number >= 2 * self.plan.bins:
-            yield result(_judge_people(_table(kinds["people"], "position")))
+            rows = sorted_columns(kinds["pseudonyms"], "position")
+            yield result(_judge_pseudonyms(rows, _identifiers(kinds)))
+        yield from _find_identifiers(self.plan, kinds)
+        if "people" in kinds:
+            yield result(_judge_people(sorted_columns(kinds["people"], "position")))
+        yield from judge_order(self.plan, kinds)
+        yield from judge_epochs(self.plan, number, kinds)
 
     def _undecided(self, parts: Sequence[bytes]) -> list[Finding]:
         """Distinguish records still pending (or not read yet) when the trace ends from lost ones."""
-        found = [pickle.loads(data) for data in parts]
+        found, promise, notes = [pickle.loads(data) for data in parts], self.plan.promise, Notes()
         rows, time, usable = (np.concatenate([part[at] for part in found]) for at in range(3))
         overtaken: Bools = ~usable
         last = max((part[3] for part in found if part[3] is not None), default=None)
-        if last is not None:
-            overtaken |= (time < last[1]) | ((time == last[1]) & (rows < last[2]))
-        notes = Notes()
+        by_time: Bools = np.zeros(len(rows), np.bool_)
+        if last is not None and promise.k is None:
+            by_time = (time < last[1]) | ((time == last[1]) & (rows < last[2]))
+        elif last is not None:  # others wait for the end of their epoch
+            epoch = last[1] // promise.rotation_ns
+            ended = [
+                one for *_, own, one in found if own and (own[0], own[1] // promise.rotation_ns) == (last[0], epoch)
+            ]
+            by_time = is_overtaken(rows, time // promise.rotation_ns, epoch, max(ended))
+        start = -1 if last is None else last[0]
+        overtaken |= cannot_wait(rows, by_time, start, self.plan.restarts, self.plan.trace.last)
         pending = note_lost(overtaken, rows, np.array([self.plan.trace.last]), notes)
-        if pending and not self.plan.promise.lateness_ns:
+        if pending and not promise.lateness_ns and promise.k is None:
             sentence = "Nothing may be pending, but the trace ends before the input does."
             notes.warning("trace-ends-early", sentence, count=pending)
         return notes.findings
 
 
-def _table(parts: Sequence[bytes], by: str) -> dict[str, Any]:
-    """The columns of several parts, sorted by one of them."""
-    table = pa.Table.from_batches([unpacked(data) for data in parts]).sort_by(by)
-    return {
-        name: table[name] if pa.types.is_large_string(table[name].type) else table[name].to_numpy()
-        for name in table.column_names
-    }
-
-
-def _judge_value(attribute: Attribute, rows: dict[str, Any]) -> OfValues:
+def _judge_value(plan: Plan, column: int, attribute: Attribute, rows: dict[str, Any]) -> Iterator[Message]:
+    """Judge records in the order in which they were, or should have been, decided."""
     texts, (known, published) = shared_codes(rows["value"], rows["shown"])
-    notes, start, time = Notes(), rows["start"], rows["time"]
-    order = np.lexsort((np.arange(len(time)), time, start))
-    if not attribute.generalizes:  # the order of different values is of no matter for their crowds
-        by_value = np.argsort(known, kind="stable")
-        same = (known[by_value][1:] == known[by_value][:-1]) & (start[by_value][1:] == start[by_value][:-1])
-        back = int((same & (np.diff(time[by_value]) < 0)).sum())
-        sentence = "Records were not decided in the order of time (equal times in order of arrival)."
-        notes.violation("decision-order", sentence, count=back)
+    time, position = rows["time"], rows["position"]
+    is_shown = position >= 0
+    positions = np.sort(position[is_shown])
+    shown_at = np.where(is_shown, np.searchsorted(positions, position), -1)
+    in_release = published[is_shown][np.argsort(position[is_shown])]
+    notes = Notes(numbers=positions)
+    values = Values(known, in_release, Paths(texts, attribute.hierarchy), texts)
+    aligned = _aligned(attribute.name, values, time, dense(rows["person"]), len(positions))
+    passed = {attribute.name: rows["passed"]} if "passed" in rows else None
+    z = {attribute.name: rows["z"]}
+    held = check_exactly(
+        aligned, attribute, Decisions(np.arange(len(time)), rows["start"], shown_at, None, z, passed), notes
+    )
+    if plan.promise.target is None:
+        note_held_back(len(held), notes)
     else:
-        back = int((np.diff(time)[np.diff(start) == 0] < 0).any())
-    if back:
-        rows = {name: _picked(column, order) for name, column in rows.items()}
-        known, published, start, time = known[order], published[order], rows["start"], rows["time"]
-    is_shown = rows["position"] >= 0
-    shown_at = np.where(is_shown, np.cumsum(is_shown) - 1, -1)
-    notes.numbers = rows["position"][is_shown]
-    values = Values(known, published[is_shown], Paths(texts, attribute.hierarchy), texts)
-    aligned = _aligned(attribute.name, values, time, dense(rows["person"]), int(is_shown.sum()))
-    decisions = Decisions(np.arange(len(time)), start, shown_at, None, {attribute.name: rows["z"]})
-    note_held_back(len(check_exactly(aligned, attribute, decisions, notes)), notes)
-    findings = [_in_order(finding) for finding in notes.findings]
-    return OfValues(findings, dict(notes.metrics["smallest_crowd"]))
-
-
-def _in_order(finding: Finding) -> Finding:
-    return Finding(finding.code, finding.severity, finding.count, finding.sentence, tuple(sorted(finding.rows)))
-
-
-def _picked(column: Any, order: Ints) -> Any:
-    return column[order] if isinstance(column, np.ndarray) else column.take(pa.array(order))
+        hashes = hashes_of(texts)
+        yield from send_shown_values(plan, column, rows, hashes[known], hashes[published], held)
+    yield result(OfValues(notes.findings, dict(notes.metrics["smallest_crowd"])))
 
 
 def _aligned(name: str, values: Values, time: Ints, person: Ints, shown: int) -> Aligned:
@@ -131,10 +130,24 @@ def _aligned(name: str, values: Values, time: Ints, person: Ints, shown: int) ->
     )  # fmt: skip
 
 
-def _judge_pseudonyms(rows: dict[str, Any], identifiers: Sequence[bytes]) -> OfPseudonyms:
+def _identifiers(kinds: dict[str, list[bytes]]) -> Hashes:
+    """The identifiers of the truth whose texts belong to a bin."""
+    parts = [unpacked(data).column("hash").to_numpy() for data in kinds.get("identifiers", ())]
+    return np.concatenate([np.zeros(0, np.uint64), *parts])
+
+
+def _find_identifiers(plan: Plan, kinds: dict[str, list[bytes]]) -> Iterator[Message]:
+    """Send rows with an identifier outside the person column to the last step: another bin may know them too."""
+    known = _identifiers(kinds)
+    for batch in map(unpacked, kinds.get("texts", ())):
+        found = batch.column("position").to_numpy()[np.isin(batch.column("hash").to_numpy(), known)]
+        for at in np.unique(found % plan.bins).tolist():
+            yield Message(at, "rows with identifiers", pickle.dumps(found[found % plan.bins == at]))
+
+
+def _judge_pseudonyms(rows: dict[str, Any], identifiers: Hashes) -> OfPseudonyms:
     notes = Notes(numbers=rows["position"])
-    known = [unpacked(data).column("hash").to_numpy() for data in identifiers]
-    raw = np.isin(rows["pseudonym"], np.concatenate(known)) if known else np.zeros(len(rows["position"]), np.bool_)
+    raw = np.isin(rows["pseudonym"], identifiers)
     notes.violation("raw-identifier", "A released row contains an identifier of the truth.", rows=raw)
     pseudonym = dense(rows["pseudonym"])
     notes.violation(
