@@ -21,11 +21,11 @@ from benchmarks.measure import Report, parse, parser
 from shoal import FlexibleK, Schema
 from shoal.methods.release import DEAD, RELEASED
 from shoal.reproduce.data.campaign import make_campaign
-from shoal.spark.columns import NOTE, ROW, SHARD, VERDICT
-from shoal.spark.flexible.cuts import FlexibleSorter
+from shoal.spark.flexible.cuts import FlexibleSharder
 from shoal.spark.flexible.decide import AssignShards, DecideShards, flexible_metrics
 from shoal.spark.flexible.shard import PENDING
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import NOTE, ROW, SHARD, VERDICT
 
 K, WINDOW = 6, 5_000
 
@@ -33,7 +33,7 @@ K, WINDOW = 6, 5_000
 def in_shards(table: pa.Table, method: FlexibleK, shards: int, *, divided: bool) -> dict[str, float]:
     """The metrics of a stream in shards, each with a whole window as on Spark, or with its share of one."""
     recipe, rows = Recipe.of(method), table.combine_chunks().to_batches()[0].select(method.columns)
-    sorter = FlexibleSorter(recipe, rows.schema)
+    sorter = FlexibleSharder(recipe, rows.schema)
     calibration = sorter.calibrate(rows)
     cuts = sorter.learn(rows, calibration, shards)
     numbered = rows.append_column(ROW, pa.array(np.arange(len(rows))))

@@ -26,9 +26,9 @@ from shoal import LeastLoss
 from shoal.reproduce.data.adult import read_adult
 from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import Stream
-from shoal.spark.columns import AT_END, CLOCK, NOTE, ROW, VERDICT
 from shoal.spark.recipe import Recipe
-from shoal.spark.tuples.cuts import TupleSorter
+from shoal.spark.records.columns import AT_END, CLOCK, NOTE, ROW, VERDICT
+from shoal.spark.tuples.cuts import TupleSharder
 from shoal.spark.tuples.drift import cuts_of_stretches, sampled_rows, stretches
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 
@@ -56,7 +56,7 @@ def in_shards(stream: Stream, method: LeastLoss, shards: int, *, again: bool = T
     sampled = sampled_rows(starts, len(stream))
     all_cuts = cuts_of_stretches(rows.take(pa.array(sampled)), sampled, starts if again else starts[:1], recipe, shards)
     whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
-    of = TupleSorter(recipe, all_cuts).read(rows, numbers).shards
+    of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
     used = int(of.max()) + 1
     found = [_decided(TupleShard(inner, s, rows.schema), whole.filter(pa.array(of == s))) for s in range(used)]
     left = pa.array(sorted(row for _, rows_left, _ in found for row in rows_left), pa.int64())

@@ -20,12 +20,12 @@ from benchmarks.measure import Cost, Report, measured, parse, parser, short
 from shoal import ZAnonymity
 from shoal.decode.base import BATCH_ROWS
 from shoal.methods.z.admission import Clock
-from shoal.spark.blocks import OpenBlocks, block_of
-from shoal.spark.columns import SHARD
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import OpenBlocks, block_of
+from shoal.spark.records.columns import SHARD
 from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
 from shoal.spark.z.judge import JudgeShards, SplitRows
-from shoal.spark.z.pieces import RANGE, Ranges, merged
+from shoal.spark.z.output_ranges import RANGE, Ranges, merged
 
 
 def events(rows: int) -> pa.Table:

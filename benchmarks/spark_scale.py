@@ -30,7 +30,7 @@ from benchmarks.spark_parts import Steps, events
 from benchmarks.spark_stream import MEASURED, WARM
 from shoal import ZAnonymity
 from shoal.spark.recipe import Recipe
-from shoal.spark.z.pieces import ROWS_OF_A_RANGE
+from shoal.spark.z.output_ranges import ROWS_OF_A_RANGE
 
 BILLION_AN_HOUR = 1_000_000_000 / 60
 """Events of a micro-batch of a minute."""

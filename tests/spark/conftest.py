@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session with two tasks at a time."""
-    from shoal.spark.session import start_session
+    from shoal.spark.cluster.session import start_session
 
     key = tmp_path_factory.mktemp("keys") / "key"
     key.write_bytes(KEY)

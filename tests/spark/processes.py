@@ -112,7 +112,7 @@ def cluster(folder: Path) -> Iterator[str]:
 
     Spark runs no speculative task on the machine of the first attempt, so `local-cluster` has none.
     """
-    from shoal.spark.session import _find_java
+    from shoal.spark.cluster.session import _find_java
 
     _find_java()
     home = Path(_origin("pyspark")).parent

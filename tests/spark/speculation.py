@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
+from shoal.spark.cluster.workers import InWorker
 from shoal.spark.run import SparkRun
 from shoal.spark.streams.run import SparkStream
-from shoal.spark.workers import InWorker
 from tests.spark.scene import SETTINGS
 
 SPECULATION = {

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
-from shoal.spark.decisions import Decisions, WriteTrace
+from shoal.spark.outcome import Decisions, WriteTrace
 from shoal.spark.run import SparkRun
 from shoal.spark.sets.people import SparkPeople
 from tests.spark.flexible.test_shards import promise, records

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shoal.observe.observer import Observer
-from shoal.spark import progress
-from shoal.spark.progress import tasks_of, watched
+from shoal.spark.cluster import progress
+from shoal.spark.cluster.progress import tasks_of, watched
 
 
 class Tracker:

@@ -13,15 +13,15 @@ from shoal.errors import InputError, OutputError, PolicyError, RunError, ShoalEr
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
-from shoal.spark import shared_paths
+from shoal.spark.cluster import executor_check
+from shoal.spark.cluster.doctor import spark_remarks
+from shoal.spark.cluster.executor_check import ReadToken
+from shoal.spark.cluster.session import start_session, translated
 from shoal.spark.dataframe import anonymize
-from shoal.spark.doctor import spark_remarks
 from shoal.spark.recipe import Recipe
 from shoal.spark.run import SparkRun
-from shoal.spark.session import start_session, translated
 from shoal.spark.sets.people import SparkPeople
 from shoal.spark.sets.run import set_recipe
-from shoal.spark.shared_paths import ReadToken
 from tests.spark.flexible.test_shards import method, promise, records
 from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events
 from tests.spark.sets.test_set_runs import COUNTED, visits
@@ -127,7 +127,7 @@ def test_folders_that_are_not_shared_publish_nothing(
     session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver's token does not reach executors; the release of sets is written by the driver, their input is not."""
-    monkeypatch.setattr(shared_paths, "write_file", lambda path, text: None)
+    monkeypatch.setattr(executor_check, "write_file", lambda path, text: None)
     with pytest.raises(OutputError, match="is not shared: an executor does not see"):
         SparkRun(load_policy(family_policy(stage, "flexible")), Observer(), master="local[2]").execute()
     monkeypatch.setattr(SparkPeople, "read", without_input(SparkPeople.read))
@@ -182,7 +182,7 @@ def test_a_frame_of_another_library() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("master", ["foo://host:1", "locale[2]", "local[two]", "spark:host:7077", ""])
 def test_an_unknown_master_is_refused_before_java_is_started(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.spark.session._find_java", lambda: pytest.fail("looked for Java"))
+    monkeypatch.setattr("shoal.spark.cluster.session._find_java", lambda: pytest.fail("looked for Java"))
     with pytest.raises(PolicyError, match="is not a cluster of Spark"):
         start_session(master)
 

@@ -15,11 +15,11 @@ import shoal
 from shoal import KTarget, LeastLoss, ZAnonymity
 from shoal.errors import PolicyError, VaultError
 from shoal.schema import Numeric, Schema
-from shoal.spark.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
-from shoal.spark.deciding import check_settings
+from shoal.spark.families import check_settings
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
 from shoal.spark.tuples import cuts
-from shoal.spark.tuples.cuts import CutsFrom, TupleSorter
+from shoal.spark.tuples.cuts import CutsFrom, TupleSharder
 from shoal.spark.tuples.drift import cuts_of_stretches, sampled_rows, stretches
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace
@@ -71,7 +71,7 @@ def decided(shards: int, *, keeps: bool = False, drifts: bool = False) -> tuple[
     recipe, all_cuts = cuts_for(shards, rows)
     inner, used = shard_recipe(recipe), max(each.shards for each in all_cuts)
     numbers = np.arange(ROWS)
-    of = TupleSorter(recipe, all_cuts).read(rows, numbers).shards
+    of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
     whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
     parts, left = [], []
     for number in range(used):
@@ -126,7 +126,7 @@ def test_a_broken_union_is_convicted() -> None:
 
 def test_cuts_depend_on_the_first_rows_only_and_shards_are_not_too_small() -> None:
     recipe, rows = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120)), table()
-    sorter, other = TupleSorter(recipe), TupleSorter(recipe)
+    sorter, other = TupleSharder(recipe), TupleSharder(recipe)
     sorter.learn(rows.slice(0, 400), 64)
     other.learn(rows.slice(0, 400), 64)
     assert sorter.all_cuts == other.all_cuts
@@ -142,12 +142,12 @@ def test_cuts_are_learnt_again_where_a_stream_drifts_and_only_there() -> None:
     assert [each.first for each in all_cuts] in ([0, 400], [0, 800], [0, 400, 800])
     assert cuts_for(4, rows)[1] == all_cuts
     numbers = np.arange(ROWS)
-    of = TupleSorter(recipe, all_cuts).read(rows, numbers).shards
+    of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
     for each, end in zip(all_cuts, [*(later.first for later in all_cuts[1:]), ROWS], strict=True):
         own = rows.slice(each.first, end - each.first)
-        alone = TupleSorter(recipe, [CutsFrom(0, each.cuts)]).read(own, numbers[each.first : end]).shards
+        alone = TupleSharder(recipe, [CutsFrom(0, each.cuts)]).read(own, numbers[each.first : end]).shards
         assert of[each.first : end].tolist() == alone.tolist()
-    fixed = TupleSorter(recipe, all_cuts[:1]).read(rows, numbers).shards
+    fixed = TupleSharder(recipe, all_cuts[:1]).read(rows, numbers).shards
     last = all_cuts[-1].first
     assert np.bincount(of[last:]).min() > 2 * np.bincount(fixed[last:], minlength=4).min()
 

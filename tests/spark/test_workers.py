@@ -11,8 +11,8 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from shoal.spark import workers
-from shoal.spark.workers import InWorker
+from shoal.spark.cluster import workers
+from shoal.spark.cluster.workers import InWorker
 
 
 @pytest.fixture(autouse=True)

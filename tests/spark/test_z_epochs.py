@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from shoal import Hierarchy, KTarget, ZAnonymity
 from shoal.methods.z.reader import reasons_of
-from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import OpenBlocks, block_of
 from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
-from shoal.spark.z.epochs import CloseEpochs, split_notes
-from shoal.spark.z.following import CountEvents, ProfileEpochs, followed_epochs, keeps_blank
+from shoal.spark.z.epochs.close import CloseEpochs, split_notes
+from shoal.spark.z.epochs.target_batch import CountEvents, ProfileEpochs, followed_epochs, keeps_blank
+from shoal.spark.z.epochs.value_shard import EPOCH, PEAKS, STRETCH, JudgeValues
 from shoal.spark.z.judge import SplitRows
-from shoal.spark.z.pieces import PIECES, RANGE, Merged, Ranges, merged
-from shoal.spark.z.values import EPOCH, PEAKS, STRETCH, JudgeValues
+from shoal.spark.z.output_ranges import PIECES, RANGE, Merged, Ranges, merged
 from tests.spark.scene import SCHOOLS, events
 from tests.spark.visits import PEOPLE, RESTART, VISITS, WRONG_CLOCKS, Visit, batch_of_visits, crowds
 

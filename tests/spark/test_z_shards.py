@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from shoal import ZAnonymity
 from shoal.methods.z.admission import Clock
 from shoal.methods.z.reader import reasons_of
-from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import OpenBlocks, block_of
 from shoal.spark.z.admit import AdmitRows, admission_columns, clock_between, read_admission
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
-from shoal.spark.z.pieces import RANGE, Merged, Ranges, merged
+from shoal.spark.z.output_ranges import RANGE, Merged, Ranges, merged
 from tests.spark.scene import events
 
 pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("key_file")]

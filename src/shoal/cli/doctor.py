@@ -60,7 +60,7 @@ def doctor(
     loaded = load_policy(policy)
     observer = LineObserver(quiet=False)
     if engine == "spark":
-        from shoal.spark.doctor import is_stream, spark_remarks
+        from shoal.spark.cluster.doctor import is_stream, spark_remarks
 
         remarks = examine(loaded, rows=rows, observer=observer, places=not is_stream(loaded))
         remarks += spark_remarks(loaded, master=master)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, PolicyError
 from shoal.methods.registry import METHODS
-from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
+from shoal.spark.cluster.session import limit_batches, readable_errors
+from shoal.spark.families import SHARDS, check_settings, decide, head_columns
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import number_rows
-from shoal.spark.session import limit_batches, readable_errors
+from shoal.spark.records.numbering import number_rows
 from shoal.spark.sets.run import anonymize_sets, is_of_sets
-from shoal.spark.streams.dataframes import BatchFolders, check_stream, stream_writer
+from shoal.spark.streams.dataframe_sink import BatchFolders, check_stream, stream_writer
 from shoal.spark.streams.micro_batches import MicroBatches
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.findings import AuditReport
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
 from shoal.spark.auditor.class_sizes import attack_on
+from shoal.spark.auditor.dispatch import audit_on
 from shoal.spark.auditor.engine import SparkEngine
-from shoal.spark.auditor.entry import audit_on
 from shoal.spark.auditor.shares import Sealed
-from shoal.spark.session import limit_batches, readable_errors, start_session
+from shoal.spark.cluster.session import limit_batches, readable_errors, start_session
 
 
 def audit(

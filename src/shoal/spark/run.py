@@ -31,15 +31,15 @@ from shoal.pipeline.wiring import (
 )
 from shoal.policy import Policy
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.deciding import SHARDS, check_settings, decide, head_columns
-from shoal.spark.decisions import Decided, Outcome, WriteTrace
-from shoal.spark.files import FileRows, PartWriter, output_folder, read_files
-from shoal.spark.letters import dead_letters
-from shoal.spark.progress import watched
+from shoal.spark.cluster.executor_check import require_shared
+from shoal.spark.cluster.progress import watched
+from shoal.spark.cluster.session import find_spark, readable_errors, start_session
+from shoal.spark.dead_letters import dead_letters
+from shoal.spark.families import SHARDS, check_settings, decide, head_columns
+from shoal.spark.outcome import Decided, Outcome, WriteTrace
 from shoal.spark.recipe import Recipe, shared_secret
-from shoal.spark.session import find_spark, readable_errors, start_session
+from shoal.spark.records.files import FileRows, PartWriter, output_folder, read_files
 from shoal.spark.sets.run import check_sampler, run_sets
-from shoal.spark.shared_paths import require_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

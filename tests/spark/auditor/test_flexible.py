@@ -17,7 +17,7 @@ import pytest
 import shoal
 from shoal.auditor import AuditReport
 from shoal.errors import InputError
-from shoal.spark.auditor.entry import audit_on
+from shoal.spark.auditor.dispatch import audit_on
 from tests.auditor.flexible.naive import DENSITY, RELEASE, TRACE, TRUTH, Run, records, table
 from tests.spark.auditor.test_tuples import ManyBins, _found, _is_near
 

@@ -15,7 +15,7 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
-from shoal.spark.auditor.entry import audit_on
+from shoal.spark.auditor.dispatch import audit_on
 from shoal.spark.auditor.sets import tallies
 from tests.spark.auditor.test_tuples import ManyBins, same_report
 

@@ -12,8 +12,8 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, PolicyError
+from shoal.spark.auditor.dispatch import audit_on
 from shoal.spark.auditor.engine import LocalEngine
-from shoal.spark.auditor.entry import audit_on
 from tests.spark.auditor.test_tuples import same_report
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
+from shoal.spark.auditor.dispatch import audit_on
 from shoal.spark.auditor.engine import LocalEngine
-from shoal.spark.auditor.entry import audit_on
 from tests.spark.auditor.releases import Evidence, make_evidence
 
 NOT_IN_PARTS = {"trace-delay", "spelling"}

@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError
-from shoal.spark.auditor.entry import audit_on
+from shoal.spark.auditor.dispatch import audit_on
 from tests.spark.auditor.releases import Evidence
 from tests.spark.auditor.test_tuples import ManyBins, _found, _is_near
 

@@ -18,8 +18,8 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
-from shoal.spark.auditor.entry import audit_on
-from shoal.spark.auditor.merging import merged
+from shoal.spark.auditor.dispatch import audit_on
+from shoal.spark.auditor.merge_findings import merged
 from tests.auditor.z.test_combine import SUFFIX, TABLE, alone
 from tests.auditor.z.test_combine import Run as Combined
 from tests.spark.auditor.releases import Evidence

@@ -13,11 +13,11 @@ import pytest
 
 import shoal
 from shoal import Categorical, FlexibleK, Hierarchy, Numeric, Ontology, Schema
-from shoal.spark.columns import DECIDED, NOTE, ORDER, ROW, SHARD, VERDICT
-from shoal.spark.flexible.cuts import RECORDS_OF_A_SHARD, FlexibleSorter
+from shoal.spark.flexible.cuts import RECORDS_OF_A_SHARD, FlexibleSharder
 from shoal.spark.flexible.decide import AssignShards, DecideShards, FlexibleTrace, flexible_metrics
 from shoal.spark.flexible.shard import PENDING
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import DECIDED, NOTE, ORDER, ROW, SHARD, VERDICT
 from tests.spark.scene import KEY
 
 pytestmark = pytest.mark.compiled
@@ -87,7 +87,7 @@ def decided(shards: int, **options: Any) -> tuple[pa.Table, int, dict[str, Any]]
     """All decisions, the number of shards and the metrics."""
     made, rows = method(**options), table()
     recipe = Recipe.of(made)
-    sorter = FlexibleSorter(recipe, rows.schema)
+    sorter = FlexibleSharder(recipe, rows.schema)
     first = rows.slice(0, 2 * WINDOW)
     calibration = sorter.calibrate(first)
     cuts = sorter.learn(first, calibration, shards)
@@ -179,10 +179,10 @@ def test_shards_of_one_calibration_each_are_convicted(folder: Path, monkeypatch:
 
 def test_cuts_lie_between_the_coarsest_labels_and_leave_enough_records() -> None:
     recipe, rows = Recipe.of(method()), table()
-    sorter = FlexibleSorter(recipe, rows.schema)
+    sorter = FlexibleSharder(recipe, rows.schema)
     calibration = sorter.calibrate(rows)
     cuts = sorter.learn(rows, calibration, 16)
-    assert cuts == FlexibleSorter(recipe, rows.schema).learn(rows.slice(0, 2 * WINDOW), calibration, 16)
+    assert cuts == FlexibleSharder(recipe, rows.schema).learn(rows.slice(0, 2 * WINDOW), calibration, 16)
     usable = rows.column("speed").to_numpy() <= 100
     shards = sorter.shards(rows, calibration, cuts)
     assert np.bincount(shards[usable][:WINDOW]).min() >= RECORDS_OF_A_SHARD * K

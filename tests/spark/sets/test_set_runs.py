@@ -16,7 +16,7 @@ from shoal.errors import InputError, PolicyError
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
-from shoal.spark.doctor import spark_remarks
+from shoal.spark.cluster.doctor import spark_remarks
 from shoal.spark.run import SparkRun
 from tests.docs.pages import blocks
 from tests.spark.scene import Stage, toml

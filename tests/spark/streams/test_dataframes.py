@@ -18,7 +18,7 @@ from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
 from shoal.errors import CheckpointError, InputError, OutputError, PolicyError
 from shoal.spark.recipe import Recipe
-from shoal.spark.streams.dataframes import BatchFolders, check_stream
+from shoal.spark.streams.dataframe_sink import BatchFolders, check_stream
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder
 from tests.docs.pages import blocks
 from tests.spark.scene import KEY, Stage, events

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from shoal.spark.columns import NOTE, ORDER, ROW, SHARD, VERDICT, cast, wire_schema
-from shoal.spark.decisions import Outcome
-from shoal.spark.flexible import continuing
-from shoal.spark.flexible.continuing import ContinueFlexible, FlexibleStream, RefuseUnusable
+from shoal.spark.flexible import stream as flexible_stream
 from shoal.spark.flexible.decide import AssignShards, DecideShards
 from shoal.spark.flexible.shard import PENDING
+from shoal.spark.flexible.stream import ContinueFlexible, FlexibleStream, RefuseUnusable
+from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import NOTE, ORDER, ROW, SHARD, VERDICT, cast, wire_schema
 from shoal.spark.streams import state as shard_memory
 from shoal.spark.streams.state import ShardStates
 from tests.spark.flexible.test_shards import ROWS, WINDOW, audit, decided, folder, method, table
@@ -107,7 +107,7 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
         enough = np.searchsorted(np.cumsum(usable), window) + 1
         return rows.rows.slice(0, int(enough))
 
-    monkeypatch.setattr(continuing, "first_window", first)
+    monkeypatch.setattr(flexible_stream, "first_window", first)
 
 
 def streamed(path: Path, *, disturbed: bool) -> tuple[list[pa.Table], Stream]:
@@ -143,7 +143,7 @@ def test_micro_batches_decide_what_a_batch_decides(folder: Path) -> None:
     notes = [orjson.loads(note) for note in found[-1][NOTE].drop_null().to_pylist()]
     assert [note["pending"] for note in notes if note["again"]] == [metrics["pending"]]
     known = FlexibleStream.opened(stream._recipe, stream._state)
-    measured = continuing._metrics(notes, {}, known=known, k=method().settings.k)
+    measured = flexible_stream._metrics(notes, {}, known=known, k=method().settings.k)
     assert measured == pytest.approx(metrics)
 
 

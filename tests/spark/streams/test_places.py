@@ -13,12 +13,12 @@ from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy, load_policy
-from shoal.spark.deciding import SHARDS
-from shoal.spark.doctor import is_stream, spark_remarks
+from shoal.spark.cluster.doctor import is_stream, spark_remarks
+from shoal.spark.families import SHARDS
 from shoal.spark.recipe import Recipe, shared_secret
+from shoal.spark.streams.doctor import stream_remarks
 from shoal.spark.streams.growing_files import GrowingFiles
 from shoal.spark.streams.micro_batches import identity_of
-from shoal.spark.streams.places import stream_remarks
 from shoal.spark.streams.plans import Plans
 from shoal.spark.streams.run import SparkStream
 from shoal.spark.streams.state import Commit, StateFolder

@@ -16,7 +16,7 @@ import shoal
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
-from shoal.spark.decisions import Decisions
+from shoal.spark.outcome import Decisions
 from shoal.spark.streams.run import SparkStream
 from shoal.spark.tuples import cuts
 from tests.spark.flexible.test_shards import promise, records

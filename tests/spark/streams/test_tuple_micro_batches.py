@@ -12,14 +12,14 @@ import pytest
 
 from shoal.methods.tuples.least_loss import LeastLoss
 from shoal.schema import Numeric, Schema
-from shoal.spark.columns import CLOCK, NOTE, ROW, SHARD
-from shoal.spark.decisions import Outcome
+from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import CLOCK, NOTE, ROW, SHARD
 from shoal.spark.streams import state as shard_memory
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.tuples import cuts
-from shoal.spark.tuples.continuing import ContinueShards, TupleStream
 from shoal.spark.tuples.shard import shard_recipe
+from shoal.spark.tuples.stream import ContinueShards, TupleStream
 from tests.spark.scene import KEY, people
 
 pytestmark = pytest.mark.compiled

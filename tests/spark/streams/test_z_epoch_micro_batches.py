@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from shoal import Hierarchy, KTarget, ZAnonymity
 from shoal.methods.z.reader import reasons_of
-from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import OpenBlocks, block_of
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
-from shoal.spark.z.epochs import CloseEpochs
-from shoal.spark.z.follow import FOLLOWED, FollowStream
+from shoal.spark.z.epochs.close import CloseEpochs
+from shoal.spark.z.epochs.stream_shard import ContinueValues
+from shoal.spark.z.epochs.target_stream import FOLLOWED, FollowStream
+from shoal.spark.z.epochs.value_shard import EPOCH, STRETCH
 from shoal.spark.z.judge import SplitRows
-from shoal.spark.z.pieces import PIECES, Ranges, merged
-from shoal.spark.z.values import EPOCH, STRETCH
-from shoal.spark.z.waiting import ContinueValues
+from shoal.spark.z.output_ranges import PIECES, Ranges, merged
 from tests.spark.scene import SCHOOLS, events
 from tests.spark.visits import PEOPLE, RESTART, VISITS, WRONG_CLOCKS, Visit, batch_of_visits, crowds
 

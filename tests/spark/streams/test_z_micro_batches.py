@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from shoal import ZAnonymity
 from shoal.methods.z.reader import reasons_of
-from shoal.spark.blocks import OpenBlocks, block_of
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import OpenBlocks, block_of
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
-from shoal.spark.z.pieces import NOTE, PIECES, Ranges, merged
+from shoal.spark.z.output_ranges import NOTE, PIECES, Ranges, merged
 from tests.spark.scene import events
 from tests.spark.test_z_shards import ROWS as DRAWN
 from tests.spark.test_z_shards import far_ahead, wrong_clocks

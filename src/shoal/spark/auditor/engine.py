@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from shoal.spark.workers import InWorker
+from shoal.spark.cluster.workers import InWorker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ class Cut(NamedTuple):
     new: int
 
 
-class FlexibleSorter:
+class FlexibleSharder:
     """Reads records and says which shard each goes to; learns calibration and cuts on the first records."""
 
     def __init__(self, recipe: Recipe, types: pa.Schema) -> None:

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.release import DEAD, RELEASED
-from shoal.spark.columns import DECIDED, DETAILS, GROUP, REASON, ROW, SHARD, VERDICT, cast, decision_schema
-from shoal.spark.decisions import Decisions
-from shoal.spark.flexible.cuts import Cut, FlexibleSorter
+from shoal.spark.flexible.cuts import Cut, FlexibleSharder
 from shoal.spark.flexible.shard import PENDING, FlexibleShard
-from shoal.spark.frames import by_shard, mapped, shards_of
+from shoal.spark.outcome import Decisions
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.columns import DECIDED, DETAILS, GROUP, REASON, ROW, SHARD, VERDICT, cast, decision_schema
+from shoal.spark.records.frames import by_shard, mapped, shards_of
+from shoal.spark.records.numbering import NumberedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ def decide_flexible(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decis
     method: Any = recipe.make()
     method.bind(rows.types)
     schema = decision_schema(method.output_schema)
-    sorter = FlexibleSorter(recipe, rows.types)
+    sorter = FlexibleSharder(recipe, rows.types)
     first = cast(first_window(rows, sorter, recipe.settings().window), rows.types)
     calibration = sorter.calibrate(first)
     cuts = sorter.learn(first, calibration, shards)
@@ -55,7 +55,7 @@ def decide_flexible(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decis
     )
 
 
-def first_window(rows: NumberedRows, sorter: FlexibleSorter, window: int) -> pa.RecordBatch:
+def first_window(rows: NumberedRows, sorter: FlexibleSharder, window: int) -> pa.RecordBatch:
     """The first records with their numbers: a window of usable ones, or all there are."""
     wanted = window
     while True:
@@ -89,9 +89,9 @@ class AssignShards:
     cuts: tuple[Cut, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sorter: FlexibleSorter | None = None
+        sorter: FlexibleSharder | None = None
         for batch in batches:
-            sorter = sorter or FlexibleSorter(self.recipe, self.types)
+            sorter = sorter or FlexibleSharder(self.recipe, self.types)
             shards = sorter.shards(cast(batch, self.types), self.calibration, self.cuts)
             yield batch.append_column(SHARD, pa.array(shards.astype(np.int32)))
 

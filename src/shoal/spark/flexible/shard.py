@@ -13,8 +13,10 @@ from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.release import DEAD, RELEASED, Release
-from shoal.spark.blocks import packed
-from shoal.spark.columns import (
+from shoal.spark.decision_rows import decisions_of_shard, groups_of_shard, note_of_shard
+from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import packed
+from shoal.spark.records.columns import (
     AT_END,
     DECIDED,
     DELAY,
@@ -28,8 +30,6 @@ from shoal.spark.columns import (
     decision_schema,
     wire_schema,
 )
-from shoal.spark.recipe import Recipe
-from shoal.spark.shard_decisions import decisions_of_shard, groups_of_shard, note_of_shard
 
 Ints = npt.NDArray[np.int64]
 PENDING: Final = "pending"

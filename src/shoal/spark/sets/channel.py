@@ -22,9 +22,9 @@ import orjson
 import pyarrow as pa
 
 from shoal.errors import RunError
+from shoal.spark.cluster.workers import InWorker
 from shoal.spark.recipe import Recipe
 from shoal.spark.sets.part import SetPart, Values
-from shoal.spark.workers import InWorker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

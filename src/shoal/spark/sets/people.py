@@ -33,10 +33,10 @@ from shoal.pipeline.sets.release import labels_of, shuffled
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.sources.input_file import InputFile
-from shoal.spark.blocks import ABOUT, HEAD, unpacked
-from shoal.spark.columns import PART, SHARD
-from shoal.spark.frames import mapped, quoted
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import ABOUT, HEAD, unpacked
+from shoal.spark.records.columns import PART, SHARD
+from shoal.spark.records.frames import mapped, quoted
 from shoal.spark.sets.channel import PartServers, RemoteParts
 from shoal.spark.sets.part import SetPart
 from shoal.spark.sets.reading import (
@@ -55,7 +55,7 @@ from shoal.spark.sets.reading import (
     SetBlock,
     records_of,
 )
-from shoal.spark.sets.shown import SparkShown
+from shoal.spark.sets.release import SparkSetRelease
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -260,7 +260,7 @@ class SparkPeople:
         blocks: Mapping[str, Collection[str]],
         seed: int,
         shuffle: Callable[[npt.NDArray[np.intp], int], Ints] = shuffled,
-    ) -> SparkShown:
+    ) -> SparkSetRelease:
         """The sets with the labels of blocks instead of items, in the order of the release."""
         labels, label_of = labels_of(self._names, blocks)
         shown = self._mapped(self._sets, label_of, len(labels)).persist()
@@ -272,7 +272,7 @@ class SparkPeople:
         positions[by_place[order]] = np.arange(len(order))
         used = np.unique(label_of[self._weights > 0])
         numbers = self.numbers_of(heads.places[by_place])
-        return SparkShown(
+        return SparkSetRelease(
             shown,
             heads.divided(positions, self.parts),
             labels,

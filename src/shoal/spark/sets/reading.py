@@ -21,9 +21,9 @@ from shoal.methods.text_keys import key_words, person_keys
 from shoal.pipeline.sets.people import set_reader
 from shoal.policy import Policy
 from shoal.sources.input_file import InputFile
-from shoal.spark.blocks import ABOUT, BODY, HEAD, one_row, packed, unpacked
-from shoal.spark.columns import KEYS, PART, SHARD
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import ABOUT, BODY, HEAD, one_row, packed, unpacked
+from shoal.spark.records.columns import KEYS, PART, SHARD
 
 READ: Final = pa.schema([(PART, pa.int32()), (ABOUT, pa.string()), (BODY, pa.binary())])
 """What one task has read: labels, counts and letters as JSON, and the sets of people in codes of its labels."""

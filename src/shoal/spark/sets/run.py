@@ -19,8 +19,8 @@ from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.sets.run import SetRun
 from shoal.policy import Policy
+from shoal.spark.cluster.session import find_spark, limit_batches, readable_errors, start_session
 from shoal.spark.recipe import Recipe, mark_of, shared_secret
-from shoal.spark.session import find_spark, limit_batches, readable_errors, start_session
 from shoal.spark.sets.people import SparkPeople
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from shoal.methods.base import StreamMethod
 from shoal.pipeline.wiring import make_files
 from shoal.policy import Policy
 from shoal.sources.input_file import InputFile
-from shoal.spark.decisions import Outcome
-from shoal.spark.files import FileRows, read_files
-from shoal.spark.letters import Letter, dead_letters
-from shoal.spark.session import readable_errors
+from shoal.spark.cluster.session import readable_errors
+from shoal.spark.dead_letters import Letter, dead_letters
+from shoal.spark.outcome import Outcome
+from shoal.spark.records.files import FileRows, read_files
 from shoal.spark.streams.micro_batches import Taken
 from shoal.spark.streams.plans import Plans
 from shoal.spark.streams.state import Commit, next_batch, schema_of, schema_text

@@ -18,8 +18,8 @@ from shoal.pipeline.dead_letters import LETTERS
 from shoal.pipeline.live.wiring import make_live_sinks
 from shoal.policy import Policy
 from shoal.sinks.base import Sink
-from shoal.spark.files import PartWriter
-from shoal.spark.letters import Letter
+from shoal.spark.dead_letters import Letter
+from shoal.spark.records.files import PartWriter
 from shoal.spark.streams.release_folder import Staging
 from shoal.spark.streams.state import Commit
 

@@ -27,12 +27,12 @@ from shoal.sources.kafka.ranges import OffsetReader
 from shoal.sources.live import ordering_times
 from shoal.sources.merging import NO_TIME
 from shoal.sources.reader import Needs
-from shoal.spark.blocks import BLOCKS, about_of, block_of, slices_of
-from shoal.spark.columns import BAD, LINE, TIME, cast, wire_schema
-from shoal.spark.decisions import Outcome
-from shoal.spark.frames import mapped
-from shoal.spark.letters import Letter, dead_letters
-from shoal.spark.rows import NumberedRows, numbered
+from shoal.spark.dead_letters import Letter, dead_letters
+from shoal.spark.outcome import Outcome
+from shoal.spark.records.blocks import BLOCKS, about_of, block_of, slices_of
+from shoal.spark.records.columns import BAD, LINE, TIME, cast, wire_schema
+from shoal.spark.records.frames import mapped
+from shoal.spark.records.numbering import NumberedRows, numbered
 from shoal.spark.streams.micro_batches import Taken
 from shoal.spark.streams.state import Commit
 

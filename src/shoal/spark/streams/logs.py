@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
-from shoal.spark.blocks import packed
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import packed
 
 
 def sealed_rows(recipe: Recipe, given: Sequence[pa.RecordBatch], **header: Any) -> bytes:

@@ -13,11 +13,11 @@ from shoal.observe.counts import Commit as Committed
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.stopping import Stop
-from shoal.spark.blocks import BLOCKS, block_of
-from shoal.spark.deciding import head_columns
-from shoal.spark.frames import mapped
-from shoal.spark.letters import dead_letters
-from shoal.spark.rows import numbered
+from shoal.spark.dead_letters import dead_letters
+from shoal.spark.families import head_columns
+from shoal.spark.records.blocks import BLOCKS, block_of
+from shoal.spark.records.frames import mapped
+from shoal.spark.records.numbering import numbered
 from shoal.spark.streams.micro_batches import MicroBatches, Taken
 from shoal.spark.streams.plans import Plans
 from shoal.spark.streams.source_and_output import RunOutput, Source

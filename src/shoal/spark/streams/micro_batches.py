@@ -20,15 +20,15 @@ import pyarrow as pa
 
 from shoal.crypto.private_files import replace_private
 from shoal.errors import CheckpointError
-from shoal.spark.decisions import Outcome, WriteTrace
-from shoal.spark.files import PartWriter
-from shoal.spark.flexible.continuing import FlexibleStream, continue_flexible
-from shoal.spark.letters import Letter
+from shoal.spark.cluster.executor_check import require_shared
+from shoal.spark.dead_letters import Letter
+from shoal.spark.flexible.stream import FlexibleStream, continue_flexible
+from shoal.spark.outcome import Outcome, WriteTrace
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
-from shoal.spark.shared_paths import require_shared
+from shoal.spark.records.files import PartWriter
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder, schema_of, schema_text
-from shoal.spark.tuples.continuing import continue_tuples
+from shoal.spark.tuples.stream import continue_tuples
 from shoal.spark.z.decide import continue_z
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.sinks.durable import make_folder
-from shoal.spark.deciding import SHARDS, check_settings
+from shoal.spark.cluster.session import find_spark, readable_errors, start_session
+from shoal.spark.families import SHARDS, check_settings
 from shoal.spark.recipe import Recipe, shared_secret
-from shoal.spark.session import find_spark, readable_errors, start_session
-from shoal.spark.streams.dataframes import check_stream
+from shoal.spark.streams.dataframe_sink import check_stream
 from shoal.spark.streams.loop import Clock, MicroBatchLoop
 from shoal.spark.streams.micro_batches import MicroBatches
 from shoal.spark.streams.source_and_output import make_output, make_source

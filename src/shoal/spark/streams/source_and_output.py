@@ -10,7 +10,7 @@ from shoal.crypto.keys import Secret
 from shoal.methods.base import StreamMethod
 from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
-from shoal.spark.deciding import head_columns
+from shoal.spark.families import head_columns
 from shoal.spark.recipe import Recipe
 from shoal.spark.streams.growing_files import GrowingFiles
 from shoal.spark.streams.micro_batches import Output, Taken

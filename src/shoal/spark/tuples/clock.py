@@ -15,7 +15,7 @@ import pyarrow as pa
 from shoal.kernels.clock import CONFIRMED, STARTED
 from shoal.methods.release import NO_REASON
 from shoal.methods.tuples.reader import StreamClock
-from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE
+from shoal.spark.records.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE
 
 SKELETON: Final = (ROW, TIME, *KEYS, USABLE)
 """What the pass reads of every row."""

@@ -55,7 +55,7 @@ class Read:
     """128-bit keyed hashes."""
 
 
-class TupleSorter:
+class TupleSharder:
     """Reads tuples and says which shard each goes to."""
 
     def __init__(self, recipe: Recipe, all_cuts: Iterable[CutsFrom] = ()) -> None:

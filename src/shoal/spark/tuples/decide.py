@@ -18,14 +18,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.methods.release import SUPPRESSED
-from shoal.spark.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, SHARD, TIME, USABLE, VERDICT, cast, decision_schema
-from shoal.spark.decisions import Decisions
-from shoal.spark.frames import by_shard, collected, frame_of, mapped, shards_of
+from shoal.spark.decision_rows import dead_decisions
+from shoal.spark.outcome import Decisions
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
-from shoal.spark.shard_decisions import dead_decisions
+from shoal.spark.records.columns import (
+    AHEAD,
+    AT_END,
+    CLOCK,
+    KEYS,
+    ROW,
+    SHARD,
+    TIME,
+    USABLE,
+    VERDICT,
+    cast,
+    decision_schema,
+)
+from shoal.spark.records.frames import by_shard, collected, frame_of, mapped, shards_of
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock
-from shoal.spark.tuples.cuts import CutsFrom, TupleSorter
+from shoal.spark.tuples.cuts import CutsFrom, TupleSharder
 from shoal.spark.tuples.drift import learn_all_cuts
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
 from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
@@ -82,9 +94,9 @@ class AssignShards:
     is_timed: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sorter: TupleSorter | None = None
+        sorter: TupleSharder | None = None
         for batch in batches:
-            sorter = sorter or TupleSorter(self.recipe, self.all_cuts)
+            sorter = sorter or TupleSharder(self.recipe, self.all_cuts)
             read = sorter.read(cast(batch, self.types), np.asarray(batch.column(ROW)))
             more: dict[str, npt.NDArray[Any]] = {SHARD: read.shards.astype(np.int32)}
             if self.is_timed:

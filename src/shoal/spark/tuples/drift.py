@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.spark.columns import ROW, cast
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.columns import ROW, cast
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.tuples import cuts as learning
-from shoal.spark.tuples.cuts import CutsFrom, Ints, TupleSorter
+from shoal.spark.tuples.cuts import CutsFrom, Ints, TupleSharder
 
 ROWS_OF_A_STRETCH: Final = 10
 """A stretch has at least this many times the rows of learning."""
@@ -29,7 +29,7 @@ def learn_all_cuts(rows: NumberedRows, recipe: Recipe, shards: int) -> tuple[Cut
     starts = stretches(rows.first, rows.count)
     sample = rows.picked(sampled_rows(starts, rows.end))
     if not len(sample):
-        return TupleSorter(recipe).all_cuts
+        return TupleSharder(recipe).all_cuts
     numbers, (batch,) = sample[ROW].to_numpy(), sample.select(rows.types.names).combine_chunks().to_batches()
     return cuts_of_stretches(cast(batch, rows.types), numbers, starts, recipe, shards)
 
@@ -50,7 +50,7 @@ def cuts_of_stretches(
     sample: pa.RecordBatch, numbers: Ints, starts: Ints, recipe: Recipe, shards: int
 ) -> tuple[CutsFrom, ...]:  # fmt: skip
     """All cuts, given the first rows of all stretches; too few rows at the end are not learnt from."""
-    sorter = TupleSorter(recipe)
+    sorter = TupleSharder(recipe)
     for start in starts.tolist():
         at, stop = np.searchsorted(numbers, [start, start + learning.LEARNING_ROWS]).tolist()
         part = sample.slice(at, stop - at)

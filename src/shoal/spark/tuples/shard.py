@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.errors import PolicyError
 from shoal.methods.release import RELEASED, SUPPRESSED, Release
-from shoal.spark.columns import (
+from shoal.spark.decision_rows import decisions_of_shard, groups_of_shard, note_of_shard
+from shoal.spark.recipe import Recipe
+from shoal.spark.records.columns import (
     AT_END,
     CLOCK,
     DECIDED,
@@ -32,8 +34,6 @@ from shoal.spark.columns import (
     cast,
     decision_schema,
 )
-from shoal.spark.recipe import Recipe
-from shoal.spark.shard_decisions import decisions_of_shard, groups_of_shard, note_of_shard
 
 Ints = npt.NDArray[np.int64]
 _LONGEST: Final = "50000d"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.methods.release import RELEASED, SUPPRESSED
-from shoal.spark.columns import DECIDED, DELAY, DETAILS, GROUP, REASON, REUSED, ROW, VERDICT
+from shoal.spark.records.columns import DECIDED, DELAY, DETAILS, GROUP, REASON, REUSED, ROW, VERDICT
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from shoal.crypto.snapshots import pack_state, unpack_state
 from shoal.methods.z.admission import Clock
-from shoal.spark.blocks import OpenBlocks, one_row
 from shoal.spark.recipe import Recipe
-from shoal.spark.z.pieces import PIECES, Pieces, Ranges
+from shoal.spark.records.blocks import OpenBlocks, one_row
+from shoal.spark.z.output_ranges import PIECES, Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
 _STATE: Final = "_shoal_state"

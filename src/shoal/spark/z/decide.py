@@ -5,7 +5,7 @@
 3. Each shard judges its rows by the time of the whole stream.
 4. Ranges of the output put the decisions of all shards in order; rows with several columns are joined by their number.
 
-combine and target decide about all people of an epoch together, between steps 3 and 4 (see by_epoch.py).
+combine and target decide about all people of an epoch together, between steps 3 and 4 (see epochs/).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ import pyarrow as pa
 from shoal.methods.release import DEAD, IS_DEAD, RELEASED, SUPPRESSED, VERDICTS
 from shoal.methods.z.reader import reasons_of
 from shoal.methods.z.trace import AT_ONCE
-from shoal.spark.blocks import ABOUT, HEAD, ROWS_OF_A_BLOCK, one_row, packed, unpacked
-from shoal.spark.columns import BLOCK, PART, SHARD, cast, wire_schema
-from shoal.spark.decisions import Outcome, WriteTrace
-from shoal.spark.files import PartWriter
-from shoal.spark.frames import mapped
+from shoal.spark.outcome import Outcome, WriteTrace
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.blocks import ABOUT, HEAD, ROWS_OF_A_BLOCK, one_row, packed, unpacked
+from shoal.spark.records.columns import BLOCK, PART, SHARD, cast, wire_schema
+from shoal.spark.records.files import PartWriter
+from shoal.spark.records.frames import mapped
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
-from shoal.spark.z.by_epoch import ByEpoch, continue_epochs, decide_epochs
-from shoal.spark.z.epochs import split_notes
-from shoal.spark.z.follow import FOLLOWED
+from shoal.spark.z.epochs.close import split_notes
+from shoal.spark.z.epochs.decide import ByEpoch, continue_epochs, decide_epochs
+from shoal.spark.z.epochs.target_stream import FOLLOWED
 from shoal.spark.z.judge import ASSIGNED, JudgeShards, SplitRows
-from shoal.spark.z.pieces import LEVEL, PIECES, RANGE, Merged, Ranges, Z, merged
+from shoal.spark.z.output_ranges import LEVEL, PIECES, RANGE, Merged, Ranges, Z, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

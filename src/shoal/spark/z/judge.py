@@ -19,12 +19,12 @@ from shoal.methods.arrow_input import as_bytes
 from shoal.methods.release import Release
 from shoal.methods.z.admission import Clock
 from shoal.methods.z.shards import NO_SHARD
-from shoal.spark.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
-from shoal.spark.columns import BLOCK, PART, ROW, SHARD
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
+from shoal.spark.records.columns import BLOCK, PART, ROW, SHARD
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import clock_between
-from shoal.spark.z.pieces import Pieces, Ranges
+from shoal.spark.z.output_ranges import Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
 _ROWS: Final = "_shoal_rows"

@@ -22,7 +22,7 @@ from shoal.auditor.tuples.truth import read_records
 from shoal.auditor.tuples.values import Attribute, Spans, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, QuasiFacts
-from shoal.spark.auditor.linking import Entries, TruthBins
+from shoal.spark.auditor.join_trace import Entries, TruthBins
 from shoal.spark.auditor.shares import Share
 
 DETAILS = ("group", "delay", "k", "k_s")

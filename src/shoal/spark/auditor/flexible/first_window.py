@@ -20,7 +20,7 @@ from shoal.auditor.tuples.truth import read_records
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.flexible.facts import Facts, TraceFacts, attributes_of, read_truth, usable_records, verdicts_of
-from shoal.spark.auditor.linking import TruthBins, slices, truth_rows, whole
+from shoal.spark.auditor.join_trace import TruthBins, slices, truth_rows, whole
 from shoal.spark.auditor.packing import divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
 

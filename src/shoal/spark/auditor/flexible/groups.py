@@ -16,14 +16,14 @@ from shoal.auditor.flexible.groups import Groups, check_groups, read_groups
 from shoal.auditor.reading.columns import TEXT
 from shoal.auditor.tuples.classes import check_shares
 from shoal.auditor.tuples.clusters import check_one_vector
+from shoal.spark.auditor.carried_columns import judge_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.flexible.facts import Plan
-from shoal.spark.auditor.linking import released_rows
+from shoal.spark.auditor.join_trace import released_rows
 from shoal.spark.auditor.packing import unpacked
 from shoal.spark.auditor.people import mark_of, to_people
 from shoal.spark.auditor.tuples.classes import in_order, leaked_identifiers
-from shoal.spark.auditor.unchanged import judge_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from shoal.auditor.flexible.calibration import check_claims, read_claims
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.policy import Policy
 from shoal.auditor.released_columns import METADATA_SENTENCE
+from shoal.spark.auditor.carried_columns import ColumnPart, note_columns
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.facts import NO_ROWS
 from shoal.spark.auditor.flexible.facts import Facts, Plan, ReadFacts, ReadTrace, TraceFacts
@@ -29,14 +30,13 @@ from shoal.spark.auditor.flexible.first_window import (
 from shoal.spark.auditor.flexible.groups import JudgeGroups, OfGroups, OfOthers
 from shoal.spark.auditor.flexible.records import Checked, CheckRecords, SendRecords, SendReleased
 from shoal.spark.auditor.hashing import bins_for
-from shoal.spark.auditor.linking import PairRows, TruthBins
-from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.join_trace import PairRows, TruthBins
+from shoal.spark.auditor.merge_findings import add_all
 from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
+from shoal.spark.auditor.stream_checks import by_type, check_release, has_columns, is_as_long, require_truth
 from shoal.spark.auditor.tuples.classes import count_once, with_share
 from shoal.spark.auditor.tuples.sending import Persons
-from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 
 _TRACE: Final = ("row", "verdict", "group")
 NOT_ON_SPARK: Final = (

@@ -24,10 +24,11 @@ from shoal.auditor.tuples.clusters import check_cover, check_values
 from shoal.auditor.tuples.promise import NumberRule
 from shoal.auditor.tuples.truth import are_row_numbers, check_unchanged, names_someone, read_records
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.flexible.facts import DETAILS, Plan
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text
-from shoal.spark.auditor.linking import (
+from shoal.spark.auditor.join_trace import (
     EntryNumbers,
     joined_column,
     linked_batches,
@@ -42,7 +43,6 @@ from shoal.spark.auditor.packing import as_batch, divided, packed, unpacked
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tuples.records import class_hashes, only_columns, send_suspects, with_columns
 from shoal.spark.auditor.tuples.sending import Persons
-from shoal.spark.auditor.unchanged import send_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.hashing import bins_for
-from shoal.spark.auditor.linking import TruthBins
+from shoal.spark.auditor.join_trace import TruthBins
 from shoal.spark.auditor.sets.judge import SetJudge
 from shoal.spark.auditor.sets.reading import (
     Facts,

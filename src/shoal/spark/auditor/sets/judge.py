@@ -30,8 +30,7 @@ from shoal.auditor.sets.reporting import (
 )
 from shoal.auditor.sets.shares import Measured, image_supports
 from shoal.spark.auditor.engine import Engine, Step
-from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.opening import by_type
+from shoal.spark.auditor.merge_findings import add_all
 from shoal.spark.auditor.sets.images import CheckRecords, Compared, CompareRows, OfRecords, Order, SendReleased
 from shoal.spark.auditor.sets.reading import (
     CountPeople,
@@ -63,6 +62,7 @@ from shoal.spark.auditor.sets.tallies import (
     measured,
     sum_bin,
 )
+from shoal.spark.auditor.stream_checks import by_type
 
 BOUND: Final = 50_000_000
 """The driver digests the sets that a certificate is bound to, if they have at most this many labels in all."""

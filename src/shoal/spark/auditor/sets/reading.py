@@ -21,7 +21,7 @@ from shoal.auditor.sets.reading import Listed, list_rows
 from shoal.auditor.sets.records import Sets, collect
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
-from shoal.spark.auditor.linking import TruthBins
+from shoal.spark.auditor.join_trace import TruthBins
 from shoal.spark.auditor.shares import Share
 
 

@@ -26,13 +26,13 @@ from shoal.auditor.tuples.events import FirstRows, check_together, first_rows
 from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.values import Attribute
+from shoal.spark.auditor.carried_columns import judge_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS
-from shoal.spark.auditor.linking import released_rows
+from shoal.spark.auditor.join_trace import released_rows
 from shoal.spark.auditor.packing import unpacked
 from shoal.spark.auditor.people import count_people, mark_of, to_people
 from shoal.spark.auditor.tuples.sending import Plan
-from shoal.spark.auditor.unchanged import judge_values
 
 _WORST: Final = ("l", "entropy_l", "t")
 LEAKED: Final = "A released row contains an identifier of the truth."

@@ -14,7 +14,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.auditor.trace import SUPPRESSED
 from shoal.auditor.tuples.clusters import Link
 from shoal.auditor.tuples.trace import Decisions
-from shoal.spark.auditor.linking import EntryNumbers, joined_column
+from shoal.spark.auditor.join_trace import EntryNumbers, joined_column
 
 _ENTRY: Final = ("entry", "row", "verdict", "group", "delay", "reused", "event", "position", "displaced")
 

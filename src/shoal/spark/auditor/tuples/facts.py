@@ -18,7 +18,7 @@ from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions, read_decisions
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import EntryFacts, QuasiFacts
-from shoal.spark.auditor.linking import TruthBins
+from shoal.spark.auditor.join_trace import TruthBins
 from shoal.spark.auditor.shares import Share
 
 _PER_ENTRY = frozenset({"trace-verdict", "trace-row", "trace-group", "k-lowered", "unchecked-promise"})

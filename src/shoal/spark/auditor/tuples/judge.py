@@ -16,18 +16,18 @@ from shoal.auditor.tuples.clusters import Losses
 from shoal.auditor.tuples.deadlines import WrittenDelays
 from shoal.auditor.tuples.events import FirstRows
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
+from shoal.spark.auditor.carried_columns import ColumnPart, note_columns
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.hashing import bins_for
-from shoal.spark.auditor.linking import PairRows, TruthBins
-from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.join_trace import PairRows, TruthBins
+from shoal.spark.auditor.merge_findings import add_all
 from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
+from shoal.spark.auditor.stream_checks import by_type, check_release, has_columns, is_as_long, require_truth
 from shoal.spark.auditor.tuples.classes import JudgeClasses, OfClasses, OfClusters, count_once, with_share
 from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceFacts, merged_facts
 from shoal.spark.auditor.tuples.records import Checked, CheckRecords
 from shoal.spark.auditor.tuples.sending import Persons, Plan, SendRecords, SendReleased
-from shoal.spark.auditor.unchanged import ColumnPart, note_columns
 
 _TRACE: Final = ("row", "verdict", "group", "delay", "reused", "event", "reason")
 NOT_ON_SPARK: Final = (

@@ -33,9 +33,10 @@ from shoal.auditor.tuples.truth import (
     read_records,
 )
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text, of_texts
-from shoal.spark.auditor.linking import (
+from shoal.spark.auditor.join_trace import (
     linked_batches,
     released_rows,
     truth_rows,
@@ -43,7 +44,6 @@ from shoal.spark.auditor.linking import (
 from shoal.spark.auditor.packing import as_batch, divided, packed, unpacked
 from shoal.spark.auditor.tuples.entries import Entries, link_of
 from shoal.spark.auditor.tuples.sending import Plan
-from shoal.spark.auditor.unchanged import send_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from shoal.auditor.tuples.truth import are_row_numbers
 from shoal.auditor.tuples.values import Attribute, SpanFacts, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
-from shoal.spark.auditor.linking import Entries, TruthBins, send_others, send_positions, send_ranges, whole
+from shoal.spark.auditor.join_trace import Entries, TruthBins, send_others, send_positions, send_ranges, whole
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.tuples.facts import Facts, TraceFacts, decisions_of
 

@@ -13,7 +13,7 @@ from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.z.aligned import Aligned
 from shoal.auditor.z.combined import read_waited
-from shoal.spark.auditor.linking import EntryNumbers
+from shoal.spark.auditor.join_trace import EntryNumbers
 from shoal.spark.auditor.shares import Share
 from shoal.spark.auditor.z.facts import verdicts_of
 from shoal.spark.auditor.z.plan import Plan

@@ -20,7 +20,7 @@ from shoal.auditor.z.clock import find_confirmed_restarts
 from shoal.auditor.z.promise import ZPromise
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, FileFacts
-from shoal.spark.auditor.linking import truth_rows, whole
+from shoal.spark.auditor.join_trace import truth_rows, whole
 from shoal.spark.auditor.packing import packed
 from shoal.spark.auditor.shares import Share
 

@@ -14,18 +14,18 @@ from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z.combined import SharedSets, level_columns
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.auditor.z.target import note_target
+from shoal.spark.auditor.carried_columns import ColumnPart, note_columns
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import bins_for
-from shoal.spark.auditor.linking import PairRows, TruthBins
-from shoal.spark.auditor.merging import add_all
-from shoal.spark.auditor.opening import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.join_trace import PairRows, TruthBins
+from shoal.spark.auditor.merge_findings import add_all
 from shoal.spark.auditor.people import People
 from shoal.spark.auditor.shares import Files, files_of
-from shoal.spark.auditor.unchanged import ColumnPart, note_columns
+from shoal.spark.auditor.stream_checks import by_type, check_release, has_columns, is_as_long, require_truth
+from shoal.spark.auditor.z.dedupe import JudgeLast, OfRows
 from shoal.spark.auditor.z.epochs import OfEpochs, epoch_findings
 from shoal.spark.auditor.z.facts import FIRST, FindRestarts, ReadFacts, ReadTrace, Restarts
-from shoal.spark.auditor.z.last import JudgeLast, OfRows
 from shoal.spark.auditor.z.order import OfOrder, order_findings
 from shoal.spark.auditor.z.plan import Plan
 from shoal.spark.auditor.z.records import Checked, CheckEvents, Mentioned, SendRecords, SendReleased

@@ -12,7 +12,7 @@ from shoal.auditor.reading.columns import Ints
 from shoal.auditor.z.promise import ZPromise
 from shoal.spark.auditor.facts import EntryFacts, FileFacts
 from shoal.spark.auditor.hashing import Hashes, mixed
-from shoal.spark.auditor.linking import TruthBins
+from shoal.spark.auditor.join_trace import TruthBins
 
 VALUES, PSEUDONYMS, PEOPLE, CARRIED, ORDER, EPOCHS = range(6)
 """Ranges of bins, in this order: a bin of values has all records of its values, and so on."""

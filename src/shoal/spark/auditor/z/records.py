@@ -19,7 +19,7 @@ from shoal.auditor.z.pseudonyms import PSEUDONYM
 from shoal.auditor.z.trace import Refused, check_refused, read_refused
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
-from shoal.spark.auditor.linking import (
+from shoal.spark.auditor.join_trace import (
     linked_batches,
     released_rows,
     send_others,

@@ -11,11 +11,11 @@ import pyarrow as pa
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.z.combined import NO_EPOCH, last_closed
 from shoal.auditor.z.promise import Attribute
+from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message
 from shoal.spark.auditor.hashing import Hashes, mixed, of_text, of_texts
 from shoal.spark.auditor.packing import divided, packed
 from shoal.spark.auditor.people import mark_of, to_people
-from shoal.spark.auditor.unchanged import send_values
 from shoal.spark.auditor.z.entries import Events
 from shoal.spark.auditor.z.plan import CARRIED, PEOPLE, PSEUDONYMS, VALUES, Plan
 

@@ -20,10 +20,10 @@ from shoal.auditor.z.crowds import check_exactly, note_held_back
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.pseudonyms import has_several
 from shoal.auditor.z.trace import Decisions
+from shoal.spark.auditor.carried_columns import judge_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import Hashes
 from shoal.spark.auditor.packing import sorted_columns, unpacked
-from shoal.spark.auditor.unchanged import judge_values
 from shoal.spark.auditor.z.epochs import judge_epochs
 from shoal.spark.auditor.z.order import judge_order
 from shoal.spark.auditor.z.plan import Plan

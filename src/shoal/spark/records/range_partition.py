@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from shoal.spark.columns import ROW
+from shoal.spark.records.columns import ROW
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -17,7 +17,7 @@ _ROWS_OF_A_PART: Final = 100
 """Rows of the sample for each part, as Spark takes by default."""
 
 
-def in_parts(frame: DataFrame, by: Sequence[str]) -> DataFrame:
+def range_partitioned(frame: DataFrame, by: Sequence[str]) -> DataFrame:
     """Rows sorted by columns that together tell them apart, one partition for each part."""
     from pyspark.sql import functions as f
 

@@ -14,7 +14,7 @@ from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink
 from shoal.sinks.atomic_file import check_target
 from shoal.sinks.durable import check_folder
-from shoal.spark.deciding import SHARDS
+from shoal.spark.families import SHARDS
 from shoal.spark.recipe import Recipe
 from shoal.spark.streams.growing_files import require_planned
 from shoal.spark.streams.micro_batches import require_same

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.methods.release import DEAD
-from shoal.spark.columns import (
+from shoal.spark.records.columns import (
     AT_END,
     DECIDED,
     DECISION,

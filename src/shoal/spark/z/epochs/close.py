@@ -16,10 +16,10 @@ from shoal.methods.z.epochs.closing import FORGOTTEN, ClosedEpoch
 from shoal.methods.z.epochs.values import joined_traces, joined_values
 from shoal.methods.z.trace import Decisions
 from shoal.models.z.target.target import NOTHING
-from shoal.spark.blocks import unpacked
 from shoal.spark.recipe import Recipe
-from shoal.spark.z.pieces import LEVEL, NOTE, Pieces, Ranges, Z
-from shoal.spark.z.values import EPOCH, ROWS, STRETCH, TRACE
+from shoal.spark.records.blocks import unpacked
+from shoal.spark.z.epochs.value_shard import EPOCH, ROWS, STRETCH, TRACE
+from shoal.spark.z.output_ranges import LEVEL, NOTE, Pieces, Ranges, Z
 
 _OUTCOME: Final = "outcome"
 

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.z.epochs.closing import Ending
-from shoal.spark.blocks import one_row, packed, unpacked
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import one_row, packed, unpacked
 from shoal.spark.streams.state import ShardStates
+from shoal.spark.z.epochs.value_shard import BIN, EPOCH, ROWS, STRETCH, TRACE, VALUES, ValueShard
 from shoal.spark.z.judge import Given, gathered_rows
-from shoal.spark.z.pieces import Ranges
-from shoal.spark.z.values import BIN, EPOCH, ROWS, STRETCH, TRACE, VALUES, ValueShard
+from shoal.spark.z.output_ranges import Ranges
 
 
 @dataclass(frozen=True, slots=True)

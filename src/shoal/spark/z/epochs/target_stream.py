@@ -22,9 +22,9 @@ from shoal.methods.z.epochs.values import joined_values
 from shoal.methods.z.trace import Decisions
 from shoal.spark.recipe import Recipe
 from shoal.spark.streams.state import ShardStates
-from shoal.spark.z.epochs import attributes_of, batches_in, pieces_of
-from shoal.spark.z.pieces import NOTE, Pieces, Ranges
-from shoal.spark.z.values import ROWS, STRETCH, TRACE
+from shoal.spark.z.epochs.close import attributes_of, batches_in, pieces_of
+from shoal.spark.z.epochs.value_shard import ROWS, STRETCH, TRACE
+from shoal.spark.z.output_ranges import NOTE, Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
 FOLLOWED: Final = "followed"

@@ -21,10 +21,10 @@ from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.sinks.durable import output_error
 from shoal.sources.input_file import InputFile
-from shoal.spark.blocks import BLOCKS, about_of, block_of, slices_of
-from shoal.spark.columns import cast
-from shoal.spark.frames import mapped
-from shoal.spark.rows import NumberedRows, numbered
+from shoal.spark.records.blocks import BLOCKS, about_of, block_of, slices_of
+from shoal.spark.records.columns import cast
+from shoal.spark.records.frames import mapped
+from shoal.spark.records.numbering import NumberedRows, numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,10 +21,10 @@ from shoal.methods.z.epochs.follower import epochs_in, profile_of
 from shoal.methods.z.epochs.peaks import EpochPeaks
 from shoal.models.z.target.epoch_needs import EpochProfile
 from shoal.models.z.windows import SetCurve
-from shoal.spark.blocks import OpenBlocks, one_row, unpacked
-from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
-from shoal.spark.z.values import EPOCH, PEAKS, STRETCH
+from shoal.spark.records.blocks import OpenBlocks, one_row, unpacked
+from shoal.spark.records.frames import mapped
+from shoal.spark.z.epochs.value_shard import EPOCH, PEAKS, STRETCH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

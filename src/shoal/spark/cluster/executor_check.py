@@ -18,8 +18,8 @@ import pyarrow as pa
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, RunError, ShoalError
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.frames import mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

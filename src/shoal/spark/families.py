@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from shoal.errors import PolicyError
-from shoal.spark.decisions import Decided
 from shoal.spark.flexible.decide import decide_flexible
+from shoal.spark.outcome import Decided
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.tuples.decide import decide_tuples
 from shoal.spark.tuples.shard import shard_recipe
 from shoal.spark.z.admit import admission_columns

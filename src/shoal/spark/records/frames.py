@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.spark.columns import ROW, SHARD
-from shoal.spark.workers import InWorker
+from shoal.spark.cluster.workers import InWorker
+from shoal.spark.records.columns import ROW, SHARD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +41,7 @@ def by_shard(frame: DataFrame, shards: int) -> DataFrame:
     return frame.repartitionById(shards, f.col(SHARD)).sortWithinPartitions(SHARD, ROW)
 
 
-def by_every_shard(frame: DataFrame, shards: int) -> DataFrame:
+def by_shard_with_markers(frame: DataFrame, shards: int) -> DataFrame:
     """As by_shard, with one more row for every shard, without a number: so a task reaches each, even without rows."""
     from pyspark.sql import functions as f
 

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from shoal.methods.release import IS_DEAD, IS_RELEASED, NO_REASON
 from shoal.methods.z.shards import first_of_each, joined_rows
 from shoal.methods.z.trace import AT_ONCE
-from shoal.spark.blocks import one_row, packed, unpacked
-from shoal.spark.z.names import short_schema, with_full_names, with_short_names
+from shoal.spark.records.blocks import one_row, packed, unpacked
+from shoal.spark.z.packed_pseudonyms import short_schema, with_full_names, with_short_names
 
 Ints = npt.NDArray[np.int64]
 RANGE: Final = "_shoal_range"

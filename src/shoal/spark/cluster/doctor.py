@@ -12,14 +12,14 @@ from shoal.pipeline.doctor.remarks import Remark
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
-from shoal.spark.deciding import check_settings
-from shoal.spark.files import output_folder
+from shoal.spark.cluster.executor_check import look_at_executors
+from shoal.spark.cluster.session import find_spark, readable_errors, start_session
+from shoal.spark.families import check_settings
 from shoal.spark.recipe import Recipe, shared_secret
+from shoal.spark.records.files import output_folder
 from shoal.spark.run import check_supported
-from shoal.spark.session import find_spark, readable_errors, start_session
 from shoal.spark.sets.run import check_sampler, set_recipe
-from shoal.spark.shared_paths import look_at_executors
-from shoal.spark.streams.places import stream_remarks
+from shoal.spark.streams.doctor import stream_remarks
 from shoal.spark.streams.run import check_stream_policy
 
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from shoal.methods.release import NO_REASON, Release
 from shoal.methods.z.admission import Clock
-from shoal.spark.blocks import one_row, packed
-from shoal.spark.columns import ROW
-from shoal.spark.frames import runs_of
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import one_row, packed
+from shoal.spark.records.columns import ROW
+from shoal.spark.records.frames import runs_of
 from shoal.spark.z.admit import clock_between
 from shoal.spark.z.judge import gathered_rows
-from shoal.spark.z.pieces import NOTE, PIECES, RANGE, Ranges
+from shoal.spark.z.output_ranges import NOTE, PIECES, RANGE, Ranges
 
 Ints = npt.NDArray[np.int64]
 BIN, STRETCH, EPOCH = "_shoal_bin", "_shoal_stretch", "_shoal_epoch"

@@ -19,17 +19,17 @@ import pyarrow as pa
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.release import RELEASED, SUPPRESSED
-from shoal.spark.blocks import packed
-from shoal.spark.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
-from shoal.spark.decisions import Decisions, Outcome
-from shoal.spark.frames import by_every_shard, mapped, shards_of
+from shoal.spark.outcome import Decisions, Outcome
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.blocks import packed
+from shoal.spark.records.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
+from shoal.spark.records.frames import by_shard_with_markers, mapped, shards_of
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.tuples import cuts as learning
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock, time_after
-from shoal.spark.tuples.cuts import Cuts, CutsFrom, TupleSorter, is_uneven
+from shoal.spark.tuples.cuts import Cuts, CutsFrom, TupleSharder, is_uneven
 from shoal.spark.tuples.decide import RefuseAhead, assign_shards
 from shoal.spark.tuples.drift import ROWS_OF_A_STRETCH
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
@@ -64,7 +64,7 @@ def continue_tuples(
         ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
         assigned = assigned.where(f"not {AHEAD}")
     work = ContinueShards(inner, rows.types, last, states, is_end)
-    decided = mapped(by_every_shard(assigned, known.shards), work, schema).persist()
+    decided = mapped(by_shard_with_markers(assigned, known.shards), work, schema).persist()
     oldest = None if settings.is_timed else rows.end - 1 - int(settings.deadline)
     decisions = Decisions(
         decided if ahead is None else decided.union(ahead), method.output_schema,
@@ -130,7 +130,7 @@ class TupleStream:
             sample = pa.concat_batches([self.sample, sample])
         if sample.num_rows < learning.LEARNING_ROWS:
             return replace(self, is_learning=True, sample=sample)
-        sorter = TupleSorter(recipe)
+        sorter = TupleSharder(recipe)
         sorter.learn(sample, shards)
         (learnt,) = sorter.all_cuts
         known = replace(self, cuts=learnt.cuts, is_learning=False, sample=None, pushed_before=self.pushed)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from shoal.methods.base import StreamMethod
 from shoal.pipeline.dead_letters import LATE, LATE_ON_A_LIVE_STREAM
-from shoal.spark.columns import BAD, LINE, ROW
-from shoal.spark.decisions import Outcome
-from shoal.spark.rows import NumberedRows
+from shoal.spark.outcome import Outcome
+from shoal.spark.records.columns import BAD, LINE, ROW
+from shoal.spark.records.numbering import NumberedRows
 
 _REFUSED_WHILE_PENDING: Final = "ahead"
 

@@ -16,12 +16,12 @@ from shoal.crypto.private_files import replace_private, sync_folder
 from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import OutputError, PolicyError
 from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.deciding import head_columns
-from shoal.spark.decisions import Outcome
-from shoal.spark.files import PartWriter
-from shoal.spark.letters import Letter
+from shoal.spark.dead_letters import Letter
+from shoal.spark.families import head_columns
+from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import number_rows, require_columns
+from shoal.spark.records.files import PartWriter
+from shoal.spark.records.numbering import number_rows, require_columns
 from shoal.spark.streams.micro_batches import MicroBatches, Taken
 from shoal.spark.streams.state import Commit, StateFolder
 

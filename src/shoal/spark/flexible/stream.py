@@ -22,16 +22,16 @@ from shoal.methods.arrow_input import as_bytes
 from shoal.methods.flexible.calibration import Calibration
 from shoal.methods.release import NO_REASON, RELEASED
 from shoal.methods.schema_reader import tuple_reasons
-from shoal.spark.blocks import packed
-from shoal.spark.columns import ROW, SHARD, VERDICT, cast, decision_schema
-from shoal.spark.decisions import Decisions, Outcome
-from shoal.spark.flexible.cuts import Cut, FlexibleSorter
+from shoal.spark.decision_rows import dead_decisions
+from shoal.spark.flexible.cuts import Cut, FlexibleSharder
 from shoal.spark.flexible.decide import AssignShards, DecideShards, FlexibleTrace, first_window, shard_metrics
 from shoal.spark.flexible.shard import PENDING, FlexibleShard
-from shoal.spark.frames import by_every_shard, frame_of, mapped, shards_of, types_of
+from shoal.spark.outcome import Decisions, Outcome
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
-from shoal.spark.shard_decisions import dead_decisions
+from shoal.spark.records.blocks import packed
+from shoal.spark.records.columns import ROW, SHARD, VERDICT, cast, decision_schema
+from shoal.spark.records.frames import by_shard_with_markers, frame_of, mapped, shards_of, types_of
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
 
@@ -81,7 +81,7 @@ def _continued(
     assign = AssignShards(recipe, rows.types, known.calibration, known.cuts)
     assigned = mapped(frame, assign, pa.schema([*types_of(frame), (SHARD, pa.int32())]))
     work = ContinueFlexible(recipe, rows.types, known.calibration, states, last if is_end else None)
-    in_order = by_every_shard(assigned, count)
+    in_order = by_shard_with_markers(assigned, count)
     schema = work.schema
     decided = mapped(in_order, work, schema).persist()
     if not is_end:
@@ -136,7 +136,7 @@ class FlexibleStream:
 
     def accepting(self, rows: NumberedRows, recipe: Recipe, shards: int, *, is_end: bool) -> FlexibleStream:
         """With more records: calibrated if a window is full or the stream ends, else they all wait."""
-        sorter, window = FlexibleSorter(recipe, rows.types), recipe.settings().window
+        sorter, window = FlexibleSharder(recipe, rows.types), recipe.settings().window
         waits = 0 if self.waiting is None else self.waiting.num_rows
         first = first_window(rows, sorter, window - waits)
         usable = sorter.usable(cast(first, rows.types)).reasons == NO_REASON
@@ -169,7 +169,7 @@ class RefuseUnusable:
     published: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sorter, names = FlexibleSorter(self.recipe, self.types), tuple_reasons(self.recipe.settings().schema)
+        sorter, names = FlexibleSharder(self.recipe, self.types), tuple_reasons(self.recipe.settings().schema)
         for batch in batches:
             reasons = sorter.usable(cast(batch, self.types)).reasons
             dead = np.flatnonzero(reasons != NO_REASON)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from shoal.methods.sets.data import Codes, Ints
 from shoal.methods.sets.records import ReadRecords
 from shoal.pipeline.sets.release import BATCH_ROWS, as_bytes, binding, release_batches, trace_table, used_labels
-from shoal.spark.blocks import BODY, one_row, packed, unpacked
-from shoal.spark.columns import ORDER, SHARD, cast, wire_schema
-from shoal.spark.frames import mapped, quoted
+from shoal.spark.records.blocks import BODY, one_row, packed, unpacked
+from shoal.spark.records.columns import ORDER, SHARD, cast, wire_schema
+from shoal.spark.records.frames import mapped, quoted
 from shoal.spark.sets.reading import DEALT, ITEMS, SetBlock
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _DISTINCT: Final = pa.schema([(_SET, pa.binary()), (_COUNT, pa.int64())])
 _AT_ONCE: Final = 50_000
 
 
-class SparkShown:
+class SparkSetRelease:
     """See :class:`shoal.pipeline.sets.people.Shown`."""
 
     def __init__(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.spark.blocks import (
+from shoal.spark.records.blocks import (
     BLOCKS,
     BODY,
     COUNT,
@@ -23,8 +23,8 @@ from shoal.spark.blocks import (
     slices_of,
     unpacked,
 )
-from shoal.spark.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
-from shoal.spark.frames import mapped, quoted, types_of
+from shoal.spark.records.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
+from shoal.spark.records.frames import mapped, quoted, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from shoal.spark.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
+from shoal.spark.records.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
 
 ROWS_OF_A_BLOCK: Final = 100_000
 BYTES_OF_A_BLOCK: Final = 16 << 20

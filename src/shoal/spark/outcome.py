@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
 from shoal.pipeline.wiring import make_trace_file
-from shoal.spark.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDICT
-from shoal.spark.files import WRITTEN, PartWriter, WriteParts
-from shoal.spark.frames import mapped, quoted
 from shoal.spark.recipe import Recipe
-from shoal.spark.sorted_parts import in_parts
+from shoal.spark.records.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDICT
+from shoal.spark.records.files import WRITTEN, PartWriter, WriteParts
+from shoal.spark.records.frames import mapped, quoted
+from shoal.spark.records.range_partition import range_partitioned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,7 +117,7 @@ class Decisions:
         """What may be published, in the order of the decisions; suppressed rows too, fully generalized, if asked."""
         verdicts = (RELEASED, SUPPRESSED) if suppressed else (RELEASED,)
         chosen = self.decided.where(" or ".join(f"{VERDICT} = '{verdict}'" for verdict in verdicts))
-        return in_parts(chosen, SORTED).select(*map(quoted, self.published.names))
+        return range_partitioned(chosen, SORTED).select(*map(quoted, self.published.names))
 
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided."""

@@ -3,8 +3,8 @@
 Shards judge values. The rows of an epoch then meet in one task, which holds all of them. With a target, the driver
 chooses z before, by profiles that a task makes of each epoch.
 
-In micro-batches, rows wait with their shards until their epoch is over (waiting.py). With a target nothing waits: one
-task follows the stream (follow.py).
+In micro-batches, rows wait with their shards until their epoch is over (stream_shard.py). With a target nothing waits:
+one task follows the stream (target_stream.py).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shoal.spark.blocks import ABOUT, HEAD
-from shoal.spark.columns import BLOCK, PART
-from shoal.spark.frames import mapped
 from shoal.spark.recipe import Recipe
-from shoal.spark.rows import NumberedRows
+from shoal.spark.records.blocks import ABOUT, HEAD
+from shoal.spark.records.columns import BLOCK, PART
+from shoal.spark.records.frames import mapped
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.state import ShardStates
-from shoal.spark.z.epochs import CloseEpochs
-from shoal.spark.z.follow import FollowStream
-from shoal.spark.z.following import FollowedEpochs, counted_events, followed_epochs, profiles_of
-from shoal.spark.z.pieces import PIECES, Ranges
-from shoal.spark.z.values import BIN, EPOCH, PEAKS, STRETCH, VALUES, JudgeValues
-from shoal.spark.z.waiting import ContinueValues
+from shoal.spark.z.epochs.close import CloseEpochs
+from shoal.spark.z.epochs.stream_shard import ContinueValues
+from shoal.spark.z.epochs.target_batch import FollowedEpochs, counted_events, followed_epochs, profiles_of
+from shoal.spark.z.epochs.target_stream import FollowStream
+from shoal.spark.z.epochs.value_shard import BIN, EPOCH, PEAKS, STRETCH, VALUES, JudgeValues
+from shoal.spark.z.output_ranges import PIECES, Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
