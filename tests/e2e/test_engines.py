@@ -12,6 +12,8 @@ from tests.e2e.scene import Scene, shoal
     [
         (["run", "--master", "local[2]"], "--master: is for --engine spark"),
         (["doctor", "--master", "local[2]"], "--master: is for --engine spark"),
+        (["run", "--shards", "4"], "--shards: is for --engine spark"),
+        (["run", "--engine", "spark", "--shards", "0"], "--shards 0: must be from 1 to 10,000"),
         (["audit", "--policy", "p.toml", "--master", "local[2]"], "--master: is for --engine spark"),
         (["attack", "--truth", "in.csv", "--master", "local[2]"], "--master: is for --engine spark"),
         (["run", "--follow"], "--follow and --once are for --engine spark"),

@@ -27,7 +27,7 @@ SPECULATION = {
     "spark.speculation.multiplier": "1", "spark.speculation.efficiency.enabled": "false",
     "spark.speculation.task.duration.threshold": "2s",
 }  # fmt: skip
-TWICE = ("WriteRanges", "JudgeShards", "WriteParts", "DecideShards", "ContinueShards", "ContinueFlexible")
+TWICE = ("WriteRanges", "JudgeShards", "WriteParts", "DecideShards", "ContinueShards", "ContinueFlexible", "SealTrace")
 """Tasks that write files or decide: those whose second attempt could do harm."""
 _PARTITION = {"JudgeShards": 1}  # the first one of its stage has the refused records
 _PATIENCE = 300

@@ -15,7 +15,7 @@ from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
 from shoal.spark.cluster import executor_check
 from shoal.spark.cluster.doctor import spark_remarks
-from shoal.spark.cluster.executor_check import ReadToken
+from shoal.spark.cluster.executor_check import CheckExecutor
 from shoal.spark.cluster.session import start_session, translated
 from shoal.spark.dataframe import anonymize
 from shoal.spark.recipe import Recipe
@@ -77,24 +77,33 @@ def test_a_checkpoint(with_key: Stage) -> None:
 @pytest.mark.parametrize("family", ["tuples", "flexible", "sets"])
 def test_a_folder_that_executors_do_not_see(with_key: Stage, family: str) -> None:
     recipe = set_recipe("k^m") if family == "sets" else Recipe.of(LeastLoss(SCHEMA) if family == "tuples" else method())
-    token = with_key.folder / "token"
+    token, missing = with_key.folder / "token", with_key.folder / "missing"
     token.write_text("abc")
-    asked = [pa.record_batch({"id": [0]})]
-    assert [batch.column("problem")[0].as_py() for batch in ReadToken(token, "abc", recipe)(asked)] == [None]
-    for path, word in ((token, "other"), (with_key.folder / "missing", "abc")):
-        (found,) = ReadToken(path, word, recipe)(asked)
-        assert "is not shared" in found.column("problem")[0].as_py()
+    assert problems(CheckExecutor(recipe, ((token, "abc"),), (token,))) == [(None, None)]
+    for path, word in ((token, "other"), (missing, "abc")):
+        ((kind, sentence),) = problems(CheckExecutor(recipe, ((token, "abc"), (path, word))))
+        assert kind == "folder"
+        assert "is not shared" in sentence
+    ((kind, sentence),) = problems(CheckExecutor(recipe, inputs=(token, missing)))
+    assert kind == "input"
+    assert sentence.startswith(f"{missing}: an executor does not see this file")
+
+
+def problems(check: CheckExecutor) -> list[tuple[Any, Any]]:
+    """What an executor reports."""
+    (found,) = check([pa.record_batch({"id": [0]})])
+    return list(zip(found.column("kind").to_pylist(), found.column("problem").to_pylist(), strict=True))
 
 
 def test_an_executor_with_another_key(with_key: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipes, token = [Recipe.of(LeastLoss(SCHEMA)), Recipe.of(method()), set_recipe("k^m")], with_key.folder / "token"
-    token.write_text("abc")
+    recipes = [Recipe.of(LeastLoss(SCHEMA)), Recipe.of(method()), set_recipe("k^m")]
     other = with_key.folder / "other"
     other.write_bytes(KEY[::-1])
     monkeypatch.setenv("SHOAL_KEY_FILE", str(other))
     for recipe in recipes:
-        (found,) = ReadToken(token, "abc", recipe)([pa.record_batch({"id": [0]})])
-        assert "is not the driver's" in found.column("problem")[0].as_py()
+        ((kind, sentence),) = problems(CheckExecutor(recipe))
+        assert kind == "key"
+        assert "is not the driver's" in sentence
 
 
 def family_policy(stage: Stage, family: str) -> Path:

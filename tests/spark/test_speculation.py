@@ -45,7 +45,7 @@ def test_events_are_published_as_on_one_machine(
     policy = stage.policy(LATE, "there", time=True)
     if is_stream:
         policy.write_text(policy.read_text() + '\n[checkpoint]\npath = "state"\n')
-    assert run_twice(stage, policy, master) == {"JudgeShards", "WriteRanges"}
+    assert run_twice(stage, policy, master) == {"JudgeShards", "WriteRanges", "SealTrace"}
     assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
     assert stage.letters("there") == stage.letters("here")
     by_row = [("row", "ascending")]
@@ -57,7 +57,7 @@ def test_rows_of_shards_are_published_once_and_anonymous_on_the_union(stage: Sta
     rows = people(1500) if family == "tuples" else records()
     stage.write(rows, files=3)
     policy = stage.policy(TUPLES if family == "tuples" else promise(stage.folder), "there")
-    assert run_twice(stage, policy, master) == {"DecideShards", "WriteParts"}
+    assert run_twice(stage, policy, master) == {"DecideShards", "WriteParts", "SealTrace"}
     trace = stage.trace("there")
     decided = trace["row"].to_pylist()
     assert len(set(decided)) == len(decided)

@@ -16,6 +16,7 @@ def doctor(
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
+    shards: int | None = None,
 ) -> int:
     """Check a policy, its columns and a sample of the data before anything runs.
 
@@ -44,10 +45,13 @@ def doctor(
     as_json
         Print the remarks as JSON.
     engine
-        With spark, executors are started too: whether they have the key, see the folder of the output and have the
-        same shoal.
+        With spark, executors are started too: whether they have the key and the same versions, and see the input and
+        the folders of output, trace and state.
     master
         With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
+    shards
+        With --engine spark: into how many parts records are divided at most, 16 by default; for methods on rows, what
+        is published depends on it. Give some for each core. A stream keeps the number it began with.
     """
     import orjson
 
@@ -56,14 +60,15 @@ def doctor(
     from shoal.pipeline.doctor.doctor import examine
     from shoal.policy import load_policy
 
-    check_engine(engine, master)
+    check_engine(engine, master, shards)
     loaded = load_policy(policy)
     observer = LineObserver(quiet=False)
     if engine == "spark":
         from shoal.spark.cluster.doctor import is_stream, spark_remarks
+        from shoal.spark.families import SHARDS
 
         remarks = examine(loaded, rows=rows, observer=observer, places=not is_stream(loaded))
-        remarks += spark_remarks(loaded, master=master)
+        remarks += spark_remarks(loaded, master=master, shards=shards or SHARDS)
     else:
         remarks = examine(loaded, rows=rows, observer=observer)
     is_fit = all(remark.level != "wrong" for remark in remarks)

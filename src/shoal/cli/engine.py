@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from shoal.errors import PolicyError
 
+MOST_SHARDS: Final = 10_000
 
-def check_engine(engine: str, master: str | None) -> None:
-    """Refuse a cluster that would not be used."""
-    if master is not None and engine != "spark":
-        raise PolicyError("--master: is for --engine spark; add --engine spark, or leave --master out")
+
+def check_engine(engine: str, master: str | None, shards: int | None = None) -> None:
+    """Refuse a cluster, or shards, that would not be used."""
+    for name, value in (("master", master), ("shards", shards)):
+        if value is not None and engine != "spark":
+            raise PolicyError(f"--{name}: is for --engine spark; add --engine spark, or leave --{name} out")
+    if shards is not None and not 1 <= shards <= MOST_SHARDS:
+        raise PolicyError(f"--shards {shards}: must be from 1 to {MOST_SHARDS:,}")
 
 
 def check_run_options(engine: str, *, follow: bool, once: bool, upgrade: bool, worker: int | None) -> None:

@@ -25,6 +25,7 @@ def run(  # noqa: PLR0913 - one for each option
     worker: int | None = None,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
+    shards: int | None = None,
     follow: Annotated[bool, Parameter(negative="")] = False,
     once: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -84,6 +85,9 @@ def run(  # noqa: PLR0913 - one for each option
         Where records are decided: here, or on the executors of Spark.
     master
         With --engine spark: the cluster, such as spark://host:7077, yarn or local[4]; by default that of spark-submit.
+    shards
+        With --engine spark: into how many parts records are divided at most, 16 by default; for methods on rows, what
+        is published depends on it. Give some for each core. A stream keeps the number it began with.
     follow
         With --engine spark and a checkpoint: wait for more files and decide them as they come, until it is stopped.
     once
@@ -95,10 +99,10 @@ def run(  # noqa: PLR0913 - one for each option
     from shoal.pipeline import Pipeline
     from shoal.pipeline.stopping import Stop, on_signals
 
-    check_engine(engine, master)
+    check_engine(engine, master, shards)
     check_run_options(engine, follow=follow, once=once, upgrade=upgrade, worker=worker)
     if engine == "spark":
-        run_on = _spark_run(policy, master, checkpoint, follow=follow, once=once, take_over=take_over, log=log)
+        run_on = _spark_run(policy, master, shards, checkpoint, follow=follow, once=once, take_over=take_over, log=log)
         with watch(quiet=quiet, log=log, metrics=metrics) as observer:
             summary = run_on(observer).execute()
         print_summary(summary, as_json=as_json, is_piped=False)
@@ -133,13 +137,18 @@ def _listening(pipeline: Any) -> Any:
     return host
 
 
-def _spark_run(policy: Path, master: str | None, checkpoint: Path | None, *, log: str, **stream: Any) -> Any:
+def _spark_run(
+    policy: Path, master: str | None, shards: int | None, checkpoint: Path | None, *, log: str, **stream: Any
+) -> Any:
     """Makes the run on Spark for an observer: micro-batches if there is a checkpoint, else all files as one batch."""
     from shoal.errors import PolicyError
     from shoal.policy import load_policy
     from shoal.policy.live.messages import MessageSource
 
     loaded = load_policy(policy, checkpoint=checkpoint)
+    where = {"master": master} if shards is None else {"master": master, "shards": shards}
+    if shards is not None and not loaded.anonymize.IS_STREAM:
+        raise PolicyError("--shards: sets are divided by people, not into shards; leave it out")
     is_stream = loaded.checkpoint is not None or isinstance(loaded.source, MessageSource)
     if not is_stream:
         from shoal.spark.run import SparkRun
@@ -152,10 +161,10 @@ def _spark_run(policy: Path, master: str | None, checkpoint: Path | None, *, log
         for warning in loaded.warnings:
             observer.warn(warning)
         if not is_stream:
-            return SparkRun(loaded, observer, master=master)
+            return SparkRun(loaded, observer, **where)
         from shoal.spark.streams.run import SparkStream
 
-        return SparkStream(loaded, observer, master=master, as_json=log == "json", **stream)
+        return SparkStream(loaded, observer, **where, as_json=log == "json", **stream)
 
     return run_on
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -12,12 +14,14 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
+from shoal.crypto.private_files import sync_folder
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
 from shoal.pipeline.wiring import make_trace_file
+from shoal.sinks.durable import make_folder, output_error
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.columns import DECIDED, NOTE, ORDER, REASON, ROW, SHARD, VERDICT
-from shoal.spark.records.files import WRITTEN, PartWriter, WriteParts
 from shoal.spark.records.frames import mapped, quoted
+from shoal.spark.records.part_writer import WRITTEN, PartWriter, WriteParts, require_files, require_folder
 from shoal.spark.records.range_partition import range_partitioned
 
 if TYPE_CHECKING:
@@ -78,19 +82,39 @@ class WriteTrace:
 
     def __call__(self, frame: DataFrame, trace: Trace) -> None:
         """Write the trace of decisions that are all in one partition, in order."""
+        folder = self.path.parent
+        with output_error(folder):
+            make_folder(folder)
+        (found,) = mapped(frame, SealTrace(self.path, self.recipe, trace), WRITTEN).collect()
+        require_files(folder, {self.path.name: found["bytes"]})
+        for left in folder.glob(f".{self.path.name}.*"):  # of tasks that were killed
+            left.unlink(missing_ok=True)
 
-        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            sink, rows = make_trace_file(self.path, self.recipe.secret()), 0
-            sink.open(trace.schema)
-            for batch in trace.batches(batches):
-                sink.write(batch)
-                rows += batch.num_rows
-            sink.commit(0)
-            sink.finish()
-            sink.close()
-            yield pa.RecordBatch.from_pylist([{"part": 0, "rows": rows}], schema=WRITTEN)
 
-        mapped(frame, write, WRITTEN).collect()
+@dataclass(frozen=True, slots=True)
+class SealTrace:
+    """Writes the trace under a name of this task, then renames it: a second attempt may run at the same time."""
+
+    path: Path
+    recipe: Recipe
+    trace: Trace
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        require_folder(self.path.parent)
+        working, rows = self.path.with_name(f".{self.path.name}.{token_hex(8)}"), 0
+        sink = make_trace_file(working, self.recipe.secret())
+        sink.open(self.trace.schema)
+        for batch in self.trace.batches(batches):
+            sink.write(batch)
+            rows += batch.num_rows
+        sink.commit(0)
+        sink.finish()
+        sink.close()
+        with output_error(self.path):
+            size = working.stat().st_size
+            os.replace(working, self.path)
+            sync_folder(self.path.parent)
+        yield pa.RecordBatch.from_pylist([{"part": 0, "rows": rows, "bytes": size}], schema=WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +146,9 @@ class Decisions:
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided."""
         counts = self.counts()
-        mapped(self.shown(suppressed=suppressed), WriteParts(writer), WRITTEN).collect()
+        writer.prepare()
+        written = mapped(self.shown(suppressed=suppressed), WriteParts(writer), WRITTEN).collect()
+        writer.require({row["part"]: row["bytes"] for row in written})
         dead = (
             self.decided.where(f"{VERDICT} = '{DEAD}'").select(ROW, REASON).toArrow().rename_columns(["row", "reason"])
         )

@@ -1,19 +1,22 @@
 """`shoal run --engine spark`: files in, files out, the same policy, the same summary.
 
-All files are one finite stream. Rows are written to a hidden folder and moved to their place at the end, so a run that
-was killed has published nothing and is started again.
+All files are one finite stream. Rows are written to a hidden folder and moved to their place when all of them are
+there: a run that is killed before has published nothing. It is started again from the beginning.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from shoal.crypto.keys import Secret, key_warning
+from shoal.crypto.private_files import sync_folder
 from shoal.errors import PolicyError
 from shoal.methods.base import StreamMethod
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
@@ -30,15 +33,17 @@ from shoal.pipeline.wiring import (
     make_parts,
 )
 from shoal.policy import Policy
-from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.cluster.executor_check import require_shared
+from shoal.sinks.durable import output_error
+from shoal.sources.input_file import InputFile
+from shoal.spark.cluster.executor_check import Needs, first_and_last, require_executors
 from shoal.spark.cluster.progress import watched
 from shoal.spark.cluster.session import find_spark, readable_errors, start_session
 from shoal.spark.dead_letters import dead_letters
 from shoal.spark.families import SHARDS, check_settings, decide, head_columns
 from shoal.spark.outcome import Decided, Outcome, WriteTrace
 from shoal.spark.recipe import Recipe, shared_secret
-from shoal.spark.records.files import FileRows, PartWriter, output_folder, read_files
+from shoal.spark.records.files import FileRows, read_files
+from shoal.spark.records.part_writer import PartWriter, output_folder
 from shoal.spark.sets.run import check_sampler, run_sets
 
 if TYPE_CHECKING:
@@ -88,7 +93,7 @@ class SparkRun:
         self.observer.step("starting Spark")
         session = start_session(self._master, self._settings)
         with readable_errors(), watched(session, self.observer):
-            require_shared(session, folder, recipe)
+            require_executors(session, batch_needs(self.policy, recipe, folder, files))
             start = perf_counter()
             try:
                 summary = self._execute(session, method, recipe, files, folder, secret)
@@ -122,16 +127,14 @@ class SparkRun:
     def _publish(self, decided: Decided, folder: Path, trace: WriteTrace | None, *, shows_root: bool) -> Outcome:
         """Write the rows to a hidden folder, then move them to their place."""
         parts, encoder = make_parts(self.policy), make_encoder(self.policy)
-        working = folder.with_name(f".{folder.name}.partial")
-        with output_error(folder):
-            shutil.rmtree(working, ignore_errors=True)
+        working = folder / f".attempt-{token_hex(8)}"  # executors of a run that was killed cannot write there
+        with output_error(folder), _cleaned(folder):
             writer = PartWriter(working, encoder, decided.published)
             outcome = decided.publish(writer, trace, suppressed=shows_root)
-            make_folder(folder)
             parts.resume(None)  # removes the parts of an earlier run, refuses files of others
             for number, path in enumerate(sorted(working.glob(f"part-*{encoder.suffix}"))):
                 os.replace(path, folder / f"part-{number:05d}{encoder.suffix}")
-            shutil.rmtree(working, ignore_errors=True)  # a second attempt of a task may still write there
+            sync_folder(folder)
         return outcome
 
     def _write_letters(self, outcome: Outcome, read: FileRows, method: StreamMethod, secret: Secret) -> int:
@@ -171,6 +174,29 @@ class SparkRun:
         if found.outcome:
             found.warnings.append(found.outcome)
         return found
+
+
+@contextmanager
+def _cleaned(folder: Path) -> Iterator[None]:
+    """Before and after: without the hidden folders of attempts; if nothing else is in the folder, without it."""
+
+    def clean() -> None:
+        for left in folder.glob(".attempt-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    clean()
+    try:
+        yield
+    finally:
+        clean()
+        with suppress(OSError):  # it has files
+            folder.rmdir()
+
+
+def batch_needs(policy: Policy, recipe: Recipe, folder: Path, files: Sequence[InputFile]) -> Needs:
+    """What executors need for a batch of files."""
+    trace = () if policy.trace is None else (policy.trace.path.path.absolute().parent,)
+    return Needs(recipe, (folder, *trace), first_and_last([file.path for file in files if file.path is not None]))
 
 
 def check_supported(policy: Policy) -> None:

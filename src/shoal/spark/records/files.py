@@ -1,25 +1,18 @@
-"""Files in and out: every input file is decoded by one task, every output part is written by one task."""
+"""Files in: every file is decoded by one task."""
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from shoal.crypto.safe_open import create_file
 from shoal.decode.base import Decoded
-from shoal.encode.base import Encoder
-from shoal.errors import PolicyError
 from shoal.methods.arrow_input import plain, plain_type, with_gaps
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
-from shoal.sinks.durable import output_error
 from shoal.sources.input_file import InputFile
 from shoal.spark.records.blocks import BLOCKS, about_of, block_of, slices_of
 from shoal.spark.records.columns import cast
@@ -28,8 +21,6 @@ from shoal.spark.records.numbering import NumberedRows, numbered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-WRITTEN: Final = pa.schema([("part", pa.int32()), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,63 +103,3 @@ class ReadFiles:
         for piece in slices_of(rows):
             yield piece, None if about is None else about.slice(at, piece.num_rows)
             at += piece.num_rows
-
-
-# ---- parts of the output
-
-
-def output_folder(policy: Policy) -> Path:
-    """The folder that rows are written to."""
-    place = policy.file_sink.path
-    if not place.is_folder:
-        raise PolicyError(
-            f"[sink] path: on Spark several tasks write; {place.text} must be a folder, so end its name with /"
-        )
-    return place.path.absolute()
-
-
-@dataclass(frozen=True, slots=True)
-class PartWriter:
-    """Writes rows to part files; a file appears when it is complete.
-
-    A task that runs twice writes the same rows under the same name.
-    """
-
-    folder: Path
-    encoder: Encoder
-    schema: pa.Schema
-
-    def write(self, part: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write a part, unless it has no rows and is not the first one; return the number of rows."""
-        path, rows = self.folder / f"part-{part:05d}{self.encoder.suffix}", 0
-        working = path.with_name(f".{path.name}.{token_hex(8)}.tmp")
-        with output_error(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with create_file(working) as out:
-                writer = self.encoder.open(out, self.schema, fresh=True)
-                for batch in batches:
-                    writer.write(batch)
-                    rows += batch.num_rows
-                writer.close()
-                out.flush()
-                os.fsync(out.fileno())
-            if rows or part == 0:
-                os.replace(working, path)
-            else:
-                working.unlink()
-        return rows
-
-
-@dataclass(frozen=True, slots=True)
-class WriteParts:
-    """Writes the rows of one task to one file."""
-
-    writer: PartWriter
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context: Any = TaskContext.get()
-        part = context.partitionId()
-        rows = self.writer.write(part, (cast(batch, self.writer.schema) for batch in batches))
-        yield pa.RecordBatch.from_pylist([{"part": part, "rows": rows}], schema=WRITTEN)

@@ -20,8 +20,8 @@ from shoal.spark.dead_letters import Letter
 from shoal.spark.families import head_columns
 from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.files import PartWriter
 from shoal.spark.records.numbering import number_rows, require_columns
+from shoal.spark.records.part_writer import PartWriter
 from shoal.spark.streams.micro_batches import MicroBatches, Taken
 from shoal.spark.streams.state import Commit, StateFolder
 

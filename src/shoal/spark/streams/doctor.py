@@ -14,7 +14,6 @@ from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink
 from shoal.sinks.atomic_file import check_target
 from shoal.sinks.durable import check_folder
-from shoal.spark.families import SHARDS
 from shoal.spark.recipe import Recipe
 from shoal.spark.streams.growing_files import require_planned
 from shoal.spark.streams.micro_batches import require_same
@@ -25,7 +24,7 @@ from shoal.spark.streams.state import Commit, StateFolder, next_batch
 _TOPICS: Final = {TRACE: "trace", LETTERS: "dead letters"}
 
 
-def stream_remarks(policy: Policy, recipe: Recipe, secret: Secret) -> Iterator[Remark]:
+def stream_remarks(policy: Policy, recipe: Recipe, secret: Secret, shards: int) -> Iterator[Remark]:
     """Remarks on the state of a stream, and on what it has published so far. Nothing is written."""
     assert policy.checkpoint is not None
     if policy.trace is None:
@@ -34,7 +33,7 @@ def stream_remarks(policy: Policy, recipe: Recipe, secret: Secret) -> Iterator[R
     try:
         check_folder(folder)
         last = StateFolder(folder).last()
-        require_same(folder, recipe, SHARDS, last)
+        require_same(folder, recipe, shards, last)
     except ShoalError as error:
         yield Remark("wrong", "checkpoint", str(error))
         return

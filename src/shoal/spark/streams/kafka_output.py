@@ -19,7 +19,7 @@ from shoal.pipeline.live.wiring import make_live_sinks
 from shoal.policy import Policy
 from shoal.sinks.base import Sink
 from shoal.spark.dead_letters import Letter
-from shoal.spark.records.files import PartWriter
+from shoal.spark.records.part_writer import PartWriter
 from shoal.spark.streams.release_folder import Staging
 from shoal.spark.streams.state import Commit
 

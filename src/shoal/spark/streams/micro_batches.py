@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from shoal.crypto.private_files import replace_private
 from shoal.errors import CheckpointError
-from shoal.spark.cluster.executor_check import require_shared
+from shoal.spark.cluster.executor_check import Needs, require_executors
 from shoal.spark.dead_letters import Letter
 from shoal.spark.flexible.stream import FlexibleStream, continue_flexible
 from shoal.spark.outcome import Outcome, WriteTrace
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.files import PartWriter
 from shoal.spark.records.numbering import NumberedRows
+from shoal.spark.records.part_writer import PartWriter
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder, schema_of, schema_text
 from shoal.spark.tuples.stream import continue_tuples
 from shoal.spark.z.decide import continue_z
@@ -85,6 +85,8 @@ class MicroBatches:
     output: Output
     guard: Callable[[], None] = lambda: None
     """Raises CheckpointError if another process has taken over."""
+    _checked: list[bool] = field(default_factory=list, repr=False)
+    """Not empty once executors were checked, which every process does before its first micro-batch."""
 
     def decide(
         self, session: SparkSession, batch: int, take: Callable[[Commit | None], Taken], *, is_end: bool = False
@@ -109,9 +111,9 @@ class MicroBatches:
         is_end: bool,
     ) -> Commit:
         before, attempt = states.last_before(batch), f"{batch:09d}-{token_hex(8)}"
-        if before is None:
-            for folder in (self.state, *self.output.folders):
-                require_shared(session, folder, self.recipe)
+        if not self._checked:
+            require_executors(session, Needs(self.recipe, (self.state, *self.output.folders)))
+            self._checked.append(True)
         self.require_open(before)
         taken = take(before)
         rows, chains = taken.rows, dict(before.chains) if before else {}
@@ -121,6 +123,7 @@ class MicroBatches:
         if rows.count or is_end:
             outcome, found = self._publish(taken, batch, attempt, before, is_end=is_end)
             chains |= {str(note["shard"]): note["chain"] for note in outcome.notes if "chain" in note}
+            states.require(chains)
             more |= {**found, **_summed(outcome, before), "ended": is_end}
         elif before is not None:
             attempt = before.attempt  # no shard was at work

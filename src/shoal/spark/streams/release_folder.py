@@ -24,7 +24,7 @@ from shoal.pipeline.wiring import make_encoder
 from shoal.policy import Policy
 from shoal.sinks.durable import make_folder, output_error
 from shoal.spark.dead_letters import Letter
-from shoal.spark.records.files import PartWriter, output_folder
+from shoal.spark.records.part_writer import PartWriter, output_folder
 from shoal.spark.streams.state import Commit
 
 TRACE, LETTERS = "trace", "letters.jsonl"

@@ -83,6 +83,15 @@ class StateFolder:
                 f"{path}: is damaged; restore the folder from a backup, or start with a new one"
             ) from None
 
+    def require(self, chains: Mapping[str, list[str]]) -> None:
+        """Raise CheckpointError if the driver does not see a file that the state of a shard needs."""
+        for name in {name for chain in chains.values() for name in chain}:
+            if not (self.path / name).is_file():
+                raise CheckpointError(
+                    f"{self.path / name}: an executor wrote it, but it is not there; mount the folder under the same "
+                    "path on every machine and start again"
+                )
+
     def write(self, commit: Commit) -> None:
         """Make a micro-batch count; remove files that nothing leads to any longer."""
         known = {name: getattr(commit, name) for name in Commit.__slots__}

@@ -27,9 +27,9 @@ from shoal.spark.outcome import Outcome, WriteTrace
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import ABOUT, HEAD, ROWS_OF_A_BLOCK, one_row, packed, unpacked
 from shoal.spark.records.columns import BLOCK, PART, SHARD, cast, wire_schema
-from shoal.spark.records.files import PartWriter
 from shoal.spark.records.frames import mapped
 from shoal.spark.records.numbering import NumberedRows
+from shoal.spark.records.part_writer import PartWriter
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, decisions_only, read_admission, states_only
 from shoal.spark.z.epochs.close import split_notes
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FOUND: Final = pa.schema(
-    [(RANGE, pa.int32()), ("counts", pa.string()), ("notes", pa.string()), ("dead", pa.binary()),
-     ("trace", pa.binary())]
+    [(RANGE, pa.int32()), ("bytes", pa.int64()), ("counts", pa.string()), ("notes", pa.string()),
+     ("dead", pa.binary()), ("trace", pa.binary())]
 )  # fmt: skip
 _SUMMED: Final = ("live_pairs", "state_bytes")
 
@@ -135,10 +135,11 @@ class ZDecisions:
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided. Frees what executors store."""
         work = WriteRanges(self.merge, writer, self.reasons, None if write_trace is None else self.trace)
+        writer.prepare()
         found = mapped(self.pieces, work, _FOUND).persist()
         outcomes = found.drop("trace").toArrow().sort_by(RANGE)
-        if 0 not in outcomes[RANGE].to_pylist():
-            writer.write(0, [])
+        parts = dict(zip(outcomes[RANGE].to_pylist(), outcomes["bytes"].to_pylist(), strict=True))
+        writer.require(parts if 0 in parts else {**parts, 0: writer.write(0, []).bytes})
         counts: Counter[str] = Counter({RELEASED: 0, SUPPRESSED: 0, DEAD: 0})
         for one in outcomes["counts"].to_pylist():
             counts.update(orjson.loads(one))
@@ -186,7 +187,7 @@ class WriteRanges:
         if not pieces:
             return
         part, found = int(pieces[0].column(RANGE)[0].as_py()), self.merge(pieces)
-        self.writer.write(part, [found.rows])
+        written = self.writer.write(part, [found.rows])
         verdicts, reasons = found.decisions["verdict"], found.decisions["reason"]
         counts = {verdict: int(np.count_nonzero(verdicts == place)) for place, verdict in enumerate(VERDICTS)}
         is_dead = verdicts == IS_DEAD
@@ -195,8 +196,8 @@ class WriteRanges:
             counts[name] = int(np.count_nonzero(names == name))
         dead = pa.record_batch({"row": found.decisions["row"][is_dead], "reason": pa.array(names, pa.string())})
         yield one_row(_FOUND, {
-            RANGE: part, "counts": orjson.dumps(counts).decode(), "notes": orjson.dumps(found.notes).decode(),
-            "dead": packed(dead) if len(names) else None,
+            RANGE: part, "bytes": written.bytes, "counts": orjson.dumps(counts).decode(),
+            "notes": orjson.dumps(found.notes).decode(), "dead": packed(dead) if len(names) else None,
             "trace": None if self.trace is None else packed(self.trace.batch(found, self.reasons)),
         })  # fmt: skip
 
