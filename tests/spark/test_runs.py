@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -11,10 +13,13 @@ import pytest
 
 import shoal
 import shoal.spark
+from shoal.crypto.keys import as_secret
+from shoal.crypto.sealing import unseal
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
+from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.run import SparkRun
 from tests.docs.pages import blocks
 from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events, people
@@ -59,6 +64,37 @@ def test_events_are_published_as_on_one_machine(session: Any, stage: Stage, anon
         stage.rows("there"), str(stage.folder / "in"), stage.trace("there"), str(stage.folder / "there.toml")
     )
     assert report.ok, report
+
+
+def kept_records(letters: list[dict[str, Any]]) -> list[Any]:
+    """The records of dead letters, opened."""
+    sealed = [base64.b64decode(letter["sealed"]) for letter in letters if "sealed" in letter]
+    return [json.loads(unseal(as_secret(KEY), one, purpose="dead letter")) for one in sealed]
+
+
+def test_records_are_kept_in_dead_letters_only_if_asked(
+    session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.write(events(1000), files=2)
+    columns: list[list[str]] = []
+    picked = NumberedRows.picked
+
+    def noted(self: NumberedRows, *numbers: Any, **options: Any) -> pa.Table:
+        found = picked(self, *numbers, **options)
+        columns.append(found.column_names)
+        return found
+
+    monkeypatch.setattr(NumberedRows, "picked", noted)
+    both(stage, EVENTS, time=True)
+    assert not any("id" in names for names in columns), "a value of a record reached the driver"
+    for name in ("here", "there"):
+        path = stage.folder / f"{name}.toml"
+        path.write_text(path.read_text() + "\nkeep_rows = true\n")
+    Pipeline(load_policy(stage.folder / "here.toml")).run()
+    SparkRun(load_policy(stage.folder / "there.toml"), Observer(), master="local[2]").execute()
+    found = kept_records(stage.letters("there"))
+    assert found == kept_records(stage.letters("here"))
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ class SparkRun:
         def where(row: int, line: int | None) -> dict[str, Any]:
             return read.place(row) if line is None else {**read.place(row), "line": line}
 
-        found, unreadable = dead_letters(outcome, read.rows, method, where)
+        found, unreadable = dead_letters(outcome, read.rows, method, where, keep_rows=place.keep_rows)
         for letter, record in found:
             letters.write(letter, record)
         letters.commit()

@@ -168,6 +168,8 @@ class PickRows:
     opening: OpenBlocks
     numbers: Any
     """Broadcast: ascending numbers."""
+    with_values: bool = True
+    """Whether their columns are needed too."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -182,7 +184,8 @@ class PickRows:
                 continue
             places = pa.array(wanted[start:stop] - block.first)
             about = block.about if block.about is not None else about_of(block.batch.num_rows, None, {})
-            found = block.batch.take(places).append_column(ROW, pa.array(wanted[start:stop]))
+            columns = block.batch if self.with_values else block.batch.select([])
+            found = columns.take(places).append_column(ROW, pa.array(wanted[start:stop]))
             for name in (LINE, BAD):
                 found = found.append_column(name, about.column(name).take(places))
             yield one_row(self.schema, {PART: block.part, BLOCK: block.number, BODY: packed(found)})

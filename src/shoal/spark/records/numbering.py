@@ -71,10 +71,12 @@ class NumberedRows:
     def _numbered(self) -> pa.Schema:
         return pa.schema([*wire_schema(self.types), (ROW, pa.int64())])
 
-    def picked(self, numbers: npt.NDArray[np.int64]) -> pa.Table:
+    def picked(self, numbers: npt.NDArray[np.int64], *, with_values: bool = True) -> pa.Table:
         """The records with these numbers, which ascend, with their lines and why they could not be decoded."""
-        work = PickRows(self.opening, self.blocks.sparkSession.sparkContext.broadcast(numbers))
-        schema = pa.schema([*self.types, (ROW, pa.int64()), (LINE, pa.int64()), (BAD, pa.string())])
+        work = PickRows(self.opening, self.blocks.sparkSession.sparkContext.broadcast(numbers), with_values)
+        schema = pa.schema(
+            [*(self.types if with_values else ()), (ROW, pa.int64()), (LINE, pa.int64()), (BAD, pa.string())]
+        )
         if not len(numbers):
             return schema.empty_table()
         found = mapped(self.blocks, work, work.schema).toArrow().sort_by([(PART, "ascending"), (BLOCK, "ascending")])
