@@ -49,7 +49,7 @@ def note_of_shard(shard: int, found: Mapping[str, Any], published: pa.Schema) ->
 def decisions_of_shard(
     shard: int, known: Mapping[str, Any], rows: pa.RecordBatch, is_shown: npt.NDArray[np.bool_], published: pa.Schema
 ) -> pa.RecordBatch:
-    """Decisions about records, with the rows of those that are shown; what is not known of them is null."""
+    """Decisions about records. Published columns are null unless `is_shown`; so are fields that are not `known`."""
     count = len(is_shown)
     fields = {SHARD: pa.repeat(pa.scalar(shard, pa.int32()), count), **known}
     about = [

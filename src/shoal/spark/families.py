@@ -1,4 +1,4 @@
-"""What each family does on Spark."""
+"""Dispatch to the family of a method; refuse settings that cannot be decided in shards."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Trace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was decided, in numbers."""
+    """Counts, metrics and refused records."""
 
     counts: dict[str, int]
     """Records by verdict, and refused ones by reason."""

@@ -1,7 +1,7 @@
 """A method as it travels to executors: its name and settings, never its key.
 
 Executors read the key themselves, from the file that SHOAL_KEY_FILE names there. A plan, a log or a task description
-holds only a mark of the key, from which it cannot be computed and which says whether two keys are the same.
+contains only a fingerprint of the key: enough to compare two keys, not to recover one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Recipe:
         return secret
 
     def make(self) -> StreamMethod:
-        """The method, empty; rows that are pending in it are kept by its shard, so it does not warn of losing them."""
+        """The method, empty. The shard stores pending rows, so the warning about losing them is off."""
         made: Any = METHODS[self.method].load().from_header(self.header, self.secret())
         made._is_kept = True  # noqa: SLF001 - a method of an executor, not of a user
         found: StreamMethod = made
@@ -69,7 +69,7 @@ class Recipe:
 
 
 def mark_of(secret: Secret) -> str:
-    """What identifies a key, and those that replace it later, without revealing them."""
+    """The fingerprint of a key and of those that replace it later."""
     return secret.subkey(_PURPOSE, repr(secret.later_marks).encode() if secret.later else b"").hex()[:32]
 
 

@@ -34,7 +34,7 @@ def of_texts(column: Any) -> Hashes:
 
 
 def of_floats(values: npt.NDArray[np.float64]) -> Hashes:
-    """The hash of every number; 0 and -0 are one number, and so are all that are none."""
+    """The hash of every number; -0 equals 0; all NaNs hash alike."""
     plain = np.where(np.isnan(values), 0.5, values) + 0.0
     return plain.view(np.uint64) * _MIX
 

@@ -1,4 +1,4 @@
-"""Different people, of whom several tasks may know one: marks of a person meet in one task."""
+"""Count distinct people across tasks, by their hashes: marks of a person meet in one task."""
 
 from __future__ import annotations
 

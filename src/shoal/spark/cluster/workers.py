@@ -29,7 +29,7 @@ class InWorker:
 
 
 def set_imports_aside() -> None:
-    """If modules were imported since the last time, later collections leave out everything that exists now."""
+    """If modules were imported since the last call, collect garbage once and freeze all live objects."""
     global _imported
     if len(sys.modules) != _imported:
         gc.collect()

@@ -66,7 +66,7 @@ class FlexibleShard:
         method: Any = recipe.make()
         self._method = method
         self._own = self._rows = self._arrivals = np.empty(0, np.int64)
-        """Of the records that are not decided yet: numbers in this shard, in the stream, among the usable ones here."""
+        """Undecided records: index in this shard, number in the stream, index among the usable records here."""
         self._pushed = self._accepted = self._decisions = 0
         self._kept = pa.RecordBatch.from_pylist([], schema=self.kept_schema)
         if state is not None:

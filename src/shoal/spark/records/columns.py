@@ -31,7 +31,7 @@ DECIDED: Final = "_shoal_decided"
 ORDER: Final = "_shoal_order"
 AT_END: Final = "_shoal_at_end"
 NOTE: Final = "_shoal_note"
-"""Not about a record: counts and losses of a shard, as JSON."""
+"""Counts and losses of a shard as JSON, on rows that describe no record."""
 LINE: Final = "_shoal_line"
 BAD: Final = "_shoal_bad"
 """Why a record could not be decoded, as JSON; null if it could."""
@@ -74,7 +74,7 @@ def decision_schema(published: pa.Schema) -> pa.Schema:
 
 
 def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of a schema, in its types: to the types of the wire, or back."""
+    """Cast to types that Spark has, or back."""
     columns = [_cast(batch.column(field.name), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

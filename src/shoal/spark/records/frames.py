@@ -42,7 +42,7 @@ def by_shard(frame: DataFrame, shards: int) -> DataFrame:
 
 
 def by_shard_with_markers(frame: DataFrame, shards: int) -> DataFrame:
-    """As by_shard, with one more row for every shard, without a number: so a task reaches each, even without rows."""
+    """As by_shard, plus a marker row (without a number) for each shard, so that shards without rows run too."""
     from pyspark.sql import functions as f
 
     every = frame.sparkSession.range(0, shards, 1, 1).select(f.col("id").cast("int").alias(SHARD))

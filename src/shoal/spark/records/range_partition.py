@@ -18,7 +18,7 @@ _ROWS_OF_A_PART: Final = 100
 
 
 def range_partitioned(frame: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Rows sorted by columns that together tell them apart, one partition for each part."""
+    """Range-partitioned and sorted by columns that form a unique key."""
     from pyspark.sql import functions as f
 
     parts = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))

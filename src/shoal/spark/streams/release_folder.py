@@ -108,7 +108,7 @@ def require_length(path: Path, length: int, known: int) -> None:
 
 
 def _append(path: Path, staged: Path, start: int, end: int) -> None:
-    """Let a private file have the staged bytes from `start` to `end`, whatever an attempt before did to it."""
+    """Truncate a private file to `start` and append the staged bytes, which end at `end`. May be repeated."""
     with output_error(path):
         make_folder(path.parent)
         with os.fdopen(open_or_create(path), "r+b") as file:

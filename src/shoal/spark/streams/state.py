@@ -32,14 +32,14 @@ _COMMIT: Final = re.compile(r"batch-(\d+)\.json")
 _KEPT: Final = 2
 """Commits that are kept."""
 _MOST_LOGS: Final = 8
-"""Logs after a snapshot. Any worker may get the shard next; without it in memory, it goes through all of them."""
+"""Logs after a snapshot. A worker that does not have the shard in memory replays all of them."""
 _IN_MEMORY: dict[tuple[str, int], tuple[str, Any]] = {}
 """Shards of this worker after the last micro-batch, by folder and shard: the name of the attempt, and the shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A micro-batch that counts."""
+    """A committed micro-batch."""
 
     batch: int
     attempt: str
@@ -93,7 +93,7 @@ class StateFolder:
                 )
 
     def write(self, commit: Commit) -> None:
-        """Make a micro-batch count; remove files that nothing leads to any longer."""
+        """Commit a micro-batch; delete files that no commit refers to."""
         known = {name: getattr(commit, name) for name in Commit.__slots__}
         replace_private(self._commit(commit.batch), orjson.dumps(known))
         numbers = sorted(self._commits())

@@ -1,4 +1,4 @@
-"""Pseudonyms on their way to the output: 16 bytes, not 32 hexadecimal digits, which are most of a released row."""
+"""Send pseudonyms as 16 bytes instead of 32 hexadecimal digits, which are most of a released row."""
 
 from __future__ import annotations
 

@@ -120,11 +120,6 @@ class Plan:
     seen: int = 0
     """Usable records that were there in a round of grouping."""
 
-    @property
-    def classes(self) -> int:
-        """Bins of classes."""
-        return self.bins
-
     def attributes(self, release: Rows, truth: Rows) -> tuple[Attribute, ...]:
         """Read the quasi-identifiers of both sides."""
         return attributes_of(self.promise, self.facts, release, truth)

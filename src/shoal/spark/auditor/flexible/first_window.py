@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ class Calibrate:
         found = calibrate(
             promise, attributes, Records(records.person, records.usable, k), read_claims(self.claims), notes, self.came
         )
-        return Calibrated(found, replace(promise), notes.metrics)
+        return Calibrated(found, promise, notes.metrics)
 
 
 def first_shares(truth: Sequence[Share], facts: Facts, timing: Timing, size: int, count: int) -> list[Share]:

@@ -22,7 +22,7 @@ from shoal.auditor.released_columns import mentioned_people
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.tuples.clusters import check_cover, check_values
 from shoal.auditor.tuples.promise import NumberRule
-from shoal.auditor.tuples.truth import are_row_numbers, check_unchanged, names_someone, read_records
+from shoal.auditor.tuples.truth import check_unchanged, names_someone, read_records
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
 from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message, result
@@ -70,7 +70,7 @@ class SendRecords:
         truth, first = plan.truth(share), plan.facts.first(share)
         persons = truth.text(plan.promise.person)
         found = mentioned_people(persons, plan.promise.columns, plan.facts.hidden)
-        yield result(Persons(frozenset(map(of_text, found)), are_row_numbers(persons, first)))
+        yield result(Persons(frozenset(map(of_text, found))))
         yield from send_ranges(whole(truth), first, plan.records.size, "truth")
 
 

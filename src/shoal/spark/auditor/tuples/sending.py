@@ -17,7 +17,6 @@ from shoal.auditor.released_columns import mentioned_people
 from shoal.auditor.trace import DEAD
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import read_lists
-from shoal.auditor.tuples.truth import are_row_numbers
 from shoal.auditor.tuples.values import Attribute, SpanFacts, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
@@ -80,16 +79,15 @@ class SendRecords:
         truth = by_stream(share.read(), stream, first, numbers=not self.facts.has_row_column)
         persons = truth.text(self.plan.promise.person)
         found = mentioned_people(persons, self.plan.promise.columns, self.hidden)
-        yield result(Persons(frozenset(map(of_text, found)), are_row_numbers(persons, first)))
+        yield result(Persons(frozenset(map(of_text, found))))
         yield from send_ranges(whole(truth), first, self.plan.records.size, "truth")
 
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """Who is mentioned in the metadata of the release, as hashes; and whether persons are the numbers of rows."""
+    """Who is mentioned in the metadata of the release, as hashes."""
 
     mentioned: frozenset[int]
-    are_row_numbers: bool
 
 
 def entry_batch(share: Share, plan: Plan, trace: TraceFacts) -> Entries:

@@ -1,4 +1,4 @@
-"""The order of arrivals and of decisions, range by range: each range is told what the ranges before it had last.
+"""The order of arrivals and of decisions, range by range: each range receives the last entries of the ranges before it.
 
 The records of a bin arrived one after another. So a bin needs only the newest times of the bins before it to know
 which of its records were late. Entries of the trace are divided into ranges in the same way.

@@ -106,7 +106,7 @@ class WaitingShard:
         if passed.num_rows:
             # what waits is of the last stretch of this clock, which is the first one of the next clock
             self._waiting.append(_with(message, **{STRETCH: 0, TRACE: packed(passed)}))
-        if len(self._settings.attributes) == 1:  # no other shard has a say in these rows
+        if len(self._settings.attributes) == 1:  # single attribute: no other shard judges these rows
             trace = trace.filter(pc.invert(trace["passed"]))
         if trace.num_rows:
             yield _with(message, **{TRACE: packed(trace), ROWS: None})
