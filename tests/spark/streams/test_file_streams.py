@@ -92,6 +92,19 @@ def test_events_are_published_as_in_one_run_through_crashes_at_every_step(
         growing.run(once=True)
 
 
+def test_a_number_of_records_bounds_every_micro_batch(session: Any, stage: Stage) -> None:
+    stage.write(events(400), files=4)
+    growing = Growing(stage, LATE, time=True)
+    for _ in range(4):
+        growing.grow()
+    growing.there.write_text(growing.there.read_text() + "every = 60\n")
+    there, here = growing.run(), Pipeline(load_policy(growing.here)).run()
+    assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
+    assert (there.rows_in, there.files, there.released) == (400, 4, here.released)
+    batches = {path.name.split("-")[1] for path in (stage.folder / "there").glob("part-*")}
+    assert len(batches) > 2, "files have about a hundred records each, by their size"
+
+
 def test_tuples_are_anonymous_on_the_union_and_everything_is_decided_at_the_end(
     session: Any, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

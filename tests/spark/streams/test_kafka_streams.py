@@ -10,9 +10,10 @@ import pytest
 
 from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
+from shoal.pipeline.stopping import Stop
 from shoal.policy import load_policy
 from shoal.spark.streams.run import SparkStream
-from tests.spark.streams.crashes import TOPICS, Crash, Crashes
+from tests.spark.streams.crashes import STEPS, TOPICS, Crash, Crashes
 
 pytest.importorskip("confluent_kafka")
 from tests.brokers.kafka_scene import messages, policy_text
@@ -99,6 +100,57 @@ def test_messages_that_keep_coming_are_published_as_files_in_micro_batches(
     assert (there.released, there.dead) == (here.released, here.dead)
     assert there.released > 100
     assert (tmp_path / "files.dead.jsonl").read_text() == (tmp_path / "whole.dead.jsonl").read_text()
+
+
+class StopsToWait(Observer):
+    """Asks a run to stop as soon as it waits."""
+
+    def __init__(self) -> None:
+        self.stop = Stop()
+
+    def turn(self) -> None:
+        self.stop.ask()
+
+
+def test_a_partition_that_lags_by_more_than_lateness_has_no_more_late_records_than_on_one_machine(
+    session: Any, kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions are at different times whenever a run ends, and micro-batches are bounded."""
+    kafka.make_topic("lag", PARTITIONS)
+
+    def lagging(name: str, until: str) -> Path:
+        path = policy(kafka, tmp_path, name, f'kind = "jsonl"\npath = "{name}/"')
+        text = path.read_text().replace('["in"]', '["lag"]').replace('until = "end"\n', until)
+        path.write_text(f"{text}\nevery = 120")
+        return path
+
+    logs = messages("z", PARTITIONS, rows=600)
+    for number, message in enumerate(message for log in logs for message in log):
+        message |= {"key": f"u{number % 29}".encode(), "headers": {"note": b"n"}}
+    shown = [[len(log), len(log) * 3 // 4, len(log) // 2] for log in logs]
+    path, read, rows = lagging("there", ""), 0, [0]
+    crashes = Crashes(monkeypatch, {"planned": STEPS["planned"]})
+    for turn in range(PARTITIONS):  # each time another one is the last to come
+        ends = [shown[log][max(0, log - turn)] for log in range(PARTITIONS)]
+        starts = [0] * PARTITIONS if not turn else before
+        kafka.produce("lag", [log[start:end] for log, start, end in zip(logs, starts, ends, strict=True)])
+        before = ends
+        crashes.arm("planned")
+        with pytest.raises(Crash):
+            streamed(path)
+        observer = StopsToWait()
+        found = SparkStream(load_policy(path), observer, master="local[2]", shards=3, stop=observer.stop).execute()
+        read, rows = found.rows_in, [*rows, found.rows_in]
+        assert found.stopped
+    assert rows[1] > 120, "after a micro-batch that was cut short the next one begins at once"
+    assert rows == sorted(set(rows))
+    assert read < 600, "some wait for partitions that are not idle yet"
+    there = streamed(lagging("there", 'until = "end"\n'))
+    here = Pipeline(load_policy(lagging("here", 'until = "end"\n'))).run()
+    assert _lines(tmp_path / "there") == _lines(tmp_path / "here")
+    assert (tmp_path / "there.dead.jsonl").read_text() == (tmp_path / "here.dead.jsonl").read_text()
+    assert (there.rows_in, there.released, there.dead) == (600, here.released, here.dead)
+    assert there.released > 100
 
 
 def test_topics_of_flexible_k_are_published_once(

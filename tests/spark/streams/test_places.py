@@ -153,7 +153,9 @@ def test_a_planned_file_that_was_deleted(published: Published) -> None:
     assert f"delete {published.state / 'plan-000000008.json'}" in sentence
     nothing: Any = None
     with pytest.raises(InputError) as caught:
-        GrowingFiles(published.policy, nothing, ()).take(nothing, {"files": names}, StateFolder(published.state).last())
+        GrowingFiles(published.policy, nothing, (), most=10).take(
+            nothing, {"files": names}, StateFolder(published.state).last()
+        )
     assert str(caught.value) == sentence
     Plans(published.state).path(8).unlink()
     assert {remark.level for remark in published.remarks()} == {"good"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 from shoal.clients.kafka import REQUEST_SECONDS, UNKNOWN_TOPIC, Settings, insist, is_passing, make_client, reason
@@ -37,6 +38,8 @@ class OffsetReader:
     def __init__(self, brokers: str, group: str, settings: Settings | None = None, *, give_up: float = 600.0) -> None:
         self.name = f"Kafka at {brokers}"
         self._patience = Patience(give_up)
+        self.had_trouble = False
+        """Whether brokers did not answer at first; set back by who asks."""
         given = {**(settings or {}), "bootstrap.servers": brokers, "group.id": group, **_FIXED}
         self._consumer = make_client(Consumer, given, self._failure)
 
@@ -81,7 +84,13 @@ class OffsetReader:
             self._consumer.commit(offsets=places, asynchronous=True)
 
     def _ask(self, call: Any, *args: Any, **options: Any) -> Any:
-        return insist(lambda: call(*args, **options), self._patience, self._failure)
+        tries = count(1)
+
+        def ask() -> Any:
+            self.had_trouble |= next(tries) > 1
+            return call(*args, **options)
+
+        return insist(ask, self._patience, self._failure)
 
     def _failure(self, why: str) -> InputError:
         return InputError(f"{self.name}: cannot be read: {why}")

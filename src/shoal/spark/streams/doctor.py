@@ -15,6 +15,7 @@ from shoal.policy.live.messages import MessageSink
 from shoal.sinks.atomic_file import check_target
 from shoal.sinks.durable import check_folder
 from shoal.spark.recipe import Recipe
+from shoal.spark.streams.file_journal import require_journal
 from shoal.spark.streams.growing_files import require_planned
 from shoal.spark.streams.micro_batches import require_same
 from shoal.spark.streams.plans import Plans
@@ -34,6 +35,7 @@ def stream_remarks(policy: Policy, recipe: Recipe, secret: Secret, shards: int) 
         check_folder(folder)
         last = StateFolder(folder).last()
         require_same(folder, recipe, shards, last)
+        require_journal(folder, last.more if last else {})
     except ShoalError as error:
         yield Remark("wrong", "checkpoint", str(error))
         return

@@ -17,6 +17,8 @@ from shoal.spark.cluster.session import readable_errors
 from shoal.spark.dead_letters import Letter, dead_letters
 from shoal.spark.outcome import Outcome
 from shoal.spark.records.files import FileRows, read_files
+from shoal.spark.streams.bounds import first_files
+from shoal.spark.streams.file_journal import FileJournal
 from shoal.spark.streams.micro_batches import Taken
 from shoal.spark.streams.plans import Plans
 from shoal.spark.streams.state import Commit, next_batch, schema_of, schema_text
@@ -26,14 +28,24 @@ if TYPE_CHECKING:
 
 
 class GrowingFiles:
-    """The files of a policy, in the order of their names; those that come later are later in the stream."""
+    """The files of a policy, in the order of their names; those that come later are later in the stream.
 
-    def __init__(self, policy: Policy, method: StreamMethod, head: tuple[str, ...]) -> None:
-        self._policy, self._method, self._head = policy, method, head
+    Parameters
+    ----------
+    most
+        Records of a micro-batch, about: it has whole files.
+    """
 
-    def plan(self, before: Commit | None) -> dict[str, Any] | None:
-        """The files that are new; None if there are none."""
-        known = set(before.more["files"]) if before else set()
+    is_held = False
+
+    def __init__(self, policy: Policy, method: StreamMethod, head: tuple[str, ...], *, most: int) -> None:
+        assert policy.checkpoint is not None
+        self._policy, self._method, self._head, self._most = policy, method, head, most
+        self._journal = FileJournal(policy.checkpoint.path.path.absolute())
+
+    def plan(self, session: SparkSession, before: Commit | None) -> dict[str, Any] | None:
+        """The first files that are new; None if there are none."""
+        known = self._journal.names(before.more if before else {})
         try:
             found = [str(file.path) for file in make_files(self._policy)]
         except InputError:
@@ -42,7 +54,10 @@ class GrowingFiles:
                 raise
             found = []
         new = [name for name in found if name not in known]
-        return {"files": new} if new else None
+        if not new:
+            return None
+        first = list(first_files(new, self._policy.file_source.kind, self._most))
+        return {"files": first, "is_cut": len(first) < len(new)}
 
     def take(self, session: SparkSession, plan: Mapping[str, Any], before: Commit | None) -> Taken:
         """The records of the planned files; the first file of the stream determines the types."""
@@ -59,13 +74,15 @@ class GrowingFiles:
         except InputError:
             require_planned(self._policy, plan, before)  # one may have been deleted while it was read
             raise
-        known = [*more.get("files", ()), *plan["files"]]
         kept = {
-            "files": known,
+            **self._journal.written(more, plan["files"]),
             "types": schema_text(pa.schema(list(read.types.items()))),
             "numbers_rows": read.numbers_rows,
         }
-        return Taken(read.rows, lambda outcome: self._letters(outcome, read), kept)
+        return Taken(
+            read.rows, lambda outcome: self._letters(outcome, read), kept,
+            store=lambda: self._journal.append(more, plan["files"]),
+        )  # fmt: skip
 
     def keep(self, commit: Commit) -> None:
         """Nothing to do: files stay where they are."""
@@ -77,7 +94,7 @@ class GrowingFiles:
         def place(row: int, line: int | None) -> dict[str, Any]:
             return read.place(row) if line is None else {**read.place(row), "line": line}
 
-        return dead_letters(outcome, read.rows, self._method, place)
+        return dead_letters(outcome, read.rows, self._method, place, keep_rows=self._policy.dead_letters.keep_rows)
 
 
 def require_planned(policy: Policy, plan: Mapping[str, Any], before: Commit | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -96,28 +97,27 @@ class MicroBatchLoop:
         stream.stop.is_reading = True
         while not stream.stop.is_asked:
             due = time.monotonic() + stream.every
-            if self._step():
-                self._wait_until(due if stream.waits else 0.0)
-            elif stream.waits:
-                self._wait_until(due)
-            else:
+            plan = self._step()
+            if plan is None and not (stream.waits or self._source.is_held):
                 break
+            if plan is None or (stream.waits and not plan.get("is_cut")):
+                self._wait_until(due)
         if stream.finishes and not stream.stop.is_asked and self._last is not None:
             self._decide(self._nothing, is_end=True)
         ended = self._last is not None and bool(self._last.more.get("ended"))
         return stream.summary(self._batches.method, self._last, self._clock, stopped=not ended)
 
-    def _step(self) -> bool:
-        """Decide the next micro-batch, if there are records for it; returns whether there were."""
+    def _step(self) -> Mapping[str, Any] | None:
+        """Decide the next micro-batch, if there are records for it; returns its plan."""
         number = self._next
         plan = self._plans.read(number)
         if plan is None:
-            plan = self._source.plan(self._last)
+            plan = self._source.plan(self._session, self._last)
             if plan is None:
-                return False
+                return None
             self._plans.write(number, plan)
         self._decide(partial(self._source.take, self._session, plan), is_end=False)
-        return True
+        return plan
 
     @property
     def _next(self) -> int:
@@ -129,7 +129,7 @@ class MicroBatchLoop:
         def since(before: Commit | None) -> Taken:
             taken, first = take(before), (before.more if before else {}).get("since")
             now = first or datetime.now(UTC).isoformat(timespec="seconds")
-            return Taken(taken.rows, taken.letters, {**taken.more, "since": now})
+            return replace(taken, more={**taken.more, "since": now})
 
         self._last = commit = self._batches.decide(self._session, self._next, since, is_end=is_end)
         self._session.catalog.clearCache()

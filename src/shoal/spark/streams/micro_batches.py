@@ -48,6 +48,8 @@ class Taken:
     """The dead letters of refused records, in the order of the stream, and how many could not be decoded."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What the source keeps with the commit, such as where it is."""
+    store: Callable[[], None] = lambda: None
+    """Called right before the commit: make durable what `more` refers to."""
 
 
 class Output(Protocol):
@@ -129,6 +131,7 @@ class MicroBatches:
             attempt = before.attempt  # no shard was at work
         commit = Commit(batch, attempt, rows.end, chains, more)
         self.guard()
+        taken.store()
         states.write(commit)
         rows.blocks.unpersist()
         return commit

@@ -29,12 +29,14 @@ from shoal.spark.cluster.session import find_spark, readable_errors, start_sessi
 from shoal.spark.families import SHARDS, check_settings
 from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.streams.dataframe_sink import check_stream
+from shoal.spark.streams.file_journal import read_count
 from shoal.spark.streams.loop import Clock, MicroBatchLoop
 from shoal.spark.streams.micro_batches import MicroBatches
 from shoal.spark.streams.source_and_output import make_output, make_source
 from shoal.spark.streams.state import Commit
 
 _SHORTEST_SECONDS: Final = 1.0
+"""Between micro-batches if `[checkpoint] every` is a number of records, which then bounds them."""
 
 
 class SparkStream:
@@ -84,7 +86,7 @@ class SparkStream:
             make_folder(folder, mode=0o700)
             ownership = Ownership(folder, take_over=self._takes_over)
             stack.callback(ownership.release)
-            source = make_source(self.policy, method, recipe, until_end=not self.waits)
+            source = make_source(self.policy, method, recipe, until_end=not self.waits, finishes=self.finishes)
             output = make_output(self.policy, folder, secret)
             stack.callback(source.close)
             stack.callback(output.close)
@@ -140,7 +142,7 @@ class SparkStream:
             rows_in=rows, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
             pending=rows - counts[RELEASED] - counts[SUPPRESSED] - counts[DEAD], dead_by_reason=reasons,
             seconds=clock.seconds, rows_per_second=(rows - clock.rows_before) / max(clock.seconds, 1e-9),
-            files=len(more.get("files", ())), resumed=clock.rows_before > 0, since=more.get("since"), stopped=stopped,
+            files=read_count(more), resumed=clock.rows_before > 0, since=more.get("since"), stopped=stopped,
             live_pairs=more.get("live_pairs", 0), state_bytes=more.get("state_bytes", 0),
             metrics=more.get("metrics", {}), delay_unit=policy.anonymize.delay_unit,
             guarantee=method.guarantee.statement + ("; each row counted as one person" if numbers_rows else ""),

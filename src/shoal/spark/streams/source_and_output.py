@@ -12,6 +12,7 @@ from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.spark.families import head_columns
 from shoal.spark.recipe import Recipe
+from shoal.spark.streams.bounds import most_records
 from shoal.spark.streams.growing_files import GrowingFiles
 from shoal.spark.streams.micro_batches import Output, Taken
 from shoal.spark.streams.release_folder import ReleaseFolder
@@ -24,8 +25,15 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Where a stream reads."""
 
-    def plan(self, before: Commit | None) -> dict[str, Any] | None:
-        """What the next micro-batch reads, as values that fit in JSON; None if there is nothing new."""
+    @property
+    def is_held(self) -> bool:
+        """After a plan of None: whether there are records that only have to wait for some time."""
+
+    def plan(self, session: SparkSession, before: Commit | None) -> dict[str, Any] | None:
+        """What the next micro-batch reads, as values that fit in JSON; None if nothing can be read now.
+
+        `is_cut`: more could be read at once, and is not because a micro-batch is bounded.
+        """
 
     def take(self, session: SparkSession, plan: Mapping[str, Any], before: Commit | None) -> Taken:
         """The planned records."""
@@ -47,14 +55,15 @@ class RunOutput(Output, Protocol):
         """Close connections."""
 
 
-def make_source(policy: Policy, method: StreamMethod, recipe: Recipe, *, until_end: bool) -> Source:
-    """Where the policy reads; `until_end`: of topics, up to their ends as they are now."""
-    head = head_columns(recipe, method.columns)
+def make_source(policy: Policy, method: StreamMethod, recipe: Recipe, *, until_end: bool, finishes: bool) -> Source:
+    """Where the policy reads; of topics, `until_end`: up to their ends as they are now, `finishes`: and no further."""
+    assert policy.checkpoint is not None
+    head, most = head_columns(recipe, method.columns), most_records(policy.checkpoint.every)
     if isinstance(policy.source, MessageSource):
         from shoal.spark.streams.kafka_source import TopicOffsets
 
-        return TopicOffsets(policy, method, head, until_end=until_end)
-    return GrowingFiles(policy, method, head)
+        return TopicOffsets(policy, method, head, until_end=until_end, finishes=finishes, most=most)
+    return GrowingFiles(policy, method, head, most=most)
 
 
 def make_output(policy: Policy, folder: Path, secret: Secret) -> RunOutput:
