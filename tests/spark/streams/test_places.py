@@ -58,7 +58,7 @@ class Published:
 
     def remarks(self) -> list[Remark]:
         """What the doctor says about the places of the stream."""
-        return [*stream_remarks(self.policy, self.recipe, shared_secret())]
+        return [*stream_remarks(self.policy, self.recipe, shared_secret(), SHARDS)]
 
     def wrong(self) -> tuple[str, str]:
         """The topic and the sentence of the only thing that is wrong."""
