@@ -19,12 +19,10 @@ from shoal.crypto.keys import Secret, key_warning
 from shoal.crypto.private_files import sync_folder
 from shoal.errors import PolicyError
 from shoal.methods.base import StreamMethod
-from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checks.record_checks import RecordChecks
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.summary import outcome_warning
 from shoal.pipeline.wiring import (
     make_anonymizer,
     make_encoder,
@@ -45,6 +43,7 @@ from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.records.files import FileRows, read_files
 from shoal.spark.records.part_writer import PartWriter, output_folder
 from shoal.spark.sets.run import check_sampler, run_sets
+from shoal.spark.summary import add_outcome, shows_suppressed, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,9 +112,8 @@ class SparkRun:
             method.set_calibration(decided.calibration)  # type: ignore[attr-defined]
         for change in getattr(decided, "changes", ()):
             self.observer.z_set(change.moment, change.z)
-        shows_root = getattr(self.policy.anonymize, "suppressed", "drop") == "root"
         trace = None if self.policy.trace is None else WriteTrace(self.policy.trace.path.path.absolute(), recipe)
-        outcome = self._publish(decided, folder, trace, shows_root=shows_root)
+        outcome = self._publish(decided, folder, trace)
         unreadable = self._write_letters(outcome, read, method, secret)
         return self._summary(outcome, read, method, unreadable)
 
@@ -124,13 +122,13 @@ class SparkRun:
             self._warnings.append(sentence)
             self.observer.warn(sentence)
 
-    def _publish(self, decided: Decided, folder: Path, trace: WriteTrace | None, *, shows_root: bool) -> Outcome:
+    def _publish(self, decided: Decided, folder: Path, trace: WriteTrace | None) -> Outcome:
         """Write the rows to a hidden folder, then move them to their place."""
         parts, encoder = make_parts(self.policy), make_encoder(self.policy)
         working = folder / f".attempt-{token_hex(8)}"  # executors of a run that was killed cannot write there
         with output_error(folder), _cleaned(folder):
             writer = PartWriter(working, encoder, decided.published)
-            outcome = decided.publish(writer, trace, suppressed=shows_root)
+            outcome = decided.publish(writer, trace, suppressed=shows_suppressed(self.policy))
             parts.resume(None)  # removes the parts of an earlier run, refuses files of others
             for number, path in enumerate(sorted(working.glob(f"part-*{encoder.suffix}"))):
                 os.replace(path, folder / f"part-{number:05d}{encoder.suffix}")
@@ -155,24 +153,13 @@ class SparkRun:
         return unreadable
 
     def _summary(self, outcome: Outcome, read: FileRows, method: StreamMethod, unreadable: int) -> RunSummary:
-        policy, counts = self.policy, outcome.counts
-        reasons = {name: count for name, count in counts.items() if name not in (RELEASED, SUPPRESSED, DEAD)}
-        if unreadable:
-            reasons["null-person"] -= unreadable
-            reasons = {name: count for name, count in {**reasons, UNREADABLE: unreadable}.items() if count}
-        found = RunSummary(
-            rows_in=read.rows.count, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
-            dead_by_reason=reasons, files=len(read.files), metrics=outcome.metrics,
-            delay_unit=policy.anonymize.delay_unit, guarantee=_guarantee(method, numbers_rows=read.numbers_rows),
-            released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
-            trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(self._warnings),
+        found = summarize(
+            self.policy, method, outcome.counts, unreadable=unreadable, numbers_rows=read.numbers_rows,
+            warnings=self._warnings, rows_in=read.rows.count, files=len(read.files), metrics=outcome.metrics,
             live_pairs=outcome.live_pairs, state_bytes=outcome.state_bytes,
-            suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
         )  # fmt: skip
         found.pending = int(outcome.metrics.get("pending", 0)) if method.guarantee.keeps_pending else 0
-        found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
-        if found.outcome:
-            found.warnings.append(found.outcome)
+        add_outcome(found, self.policy, method)
         return found
 
 
@@ -207,7 +194,3 @@ def check_supported(policy: Policy) -> None:
         raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
     if getattr(policy.anonymize, "drop_rare", None) is not None:
         raise PolicyError("[anonymize] drop_rare: is not counted across executors; leave it out, or run on one machine")
-
-
-def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:
-    return method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")

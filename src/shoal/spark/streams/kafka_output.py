@@ -22,6 +22,7 @@ from shoal.spark.dead_letters import Letter
 from shoal.spark.records.part_writer import PartWriter
 from shoal.spark.streams.release_folder import Staging
 from shoal.spark.streams.state import Commit
+from shoal.spark.summary import shows_suppressed
 
 _MESSAGES: Final = "messages"
 """In a commit: the numbers of the first message and behind the last one, of rows and of letters."""
@@ -32,7 +33,7 @@ class TopicOutput:
 
     def __init__(self, policy: Policy, folder: Path, secret: Secret) -> None:
         self._sinks, self._staging = make_live_sinks(policy), Staging(policy, folder, secret)
-        self.shows_suppressed = getattr(policy.anonymize, "suppressed", "drop") == "root"
+        self.shows_suppressed = shows_suppressed(policy)
         self._published: tuple[str, ...] = ()
         self._is_open = False
 

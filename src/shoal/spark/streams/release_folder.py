@@ -26,6 +26,7 @@ from shoal.sinks.durable import make_folder, output_error
 from shoal.spark.dead_letters import Letter
 from shoal.spark.records.part_writer import PartWriter, output_folder
 from shoal.spark.streams.state import Commit
+from shoal.spark.summary import shows_suppressed
 
 TRACE, LETTERS = "trace", "letters.jsonl"
 _ENDS: Final = "ends"
@@ -136,7 +137,7 @@ class ReleaseFolder:
     def of(cls, policy: Policy, secret: Secret) -> ReleaseFolder:
         """The folder that a policy names."""
         out = output_folder(policy)
-        shows = getattr(policy.anonymize, "suppressed", "drop") == "root"
+        shows = shows_suppressed(policy)
         return cls(out, make_encoder(policy), Staging(policy, out, secret), shows)
 
     @property

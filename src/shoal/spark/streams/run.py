@@ -14,13 +14,12 @@ from shoal.crypto.keys import key_warning
 from shoal.errors import PolicyError
 from shoal.methods.base import StreamMethod
 from shoal.methods.registry import METHODS
-from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
+from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
 from shoal.methods.settings import Duration
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.ownership import Ownership
 from shoal.pipeline.stopping import Stop, on_signals
-from shoal.pipeline.summary import outcome_warning
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
@@ -34,6 +33,7 @@ from shoal.spark.streams.loop import Clock, MicroBatchLoop
 from shoal.spark.streams.micro_batches import MicroBatches
 from shoal.spark.streams.source_and_output import make_output, make_source
 from shoal.spark.streams.state import Commit
+from shoal.spark.summary import add_outcome, summarize
 
 _SHORTEST_SECONDS: Final = 1.0
 """Between micro-batches if `[checkpoint] every` is a number of records, which then bounds them."""
@@ -130,29 +130,20 @@ class SparkStream:
 
     def summary(self, method: StreamMethod, commit: Commit | None, clock: Clock, *, stopped: bool) -> RunSummary:
         """What all runs of this stream have done."""
-        policy, more = self.policy, commit.more if commit else {}
+        more = commit.more if commit else {}
         counts = {RELEASED: 0, SUPPRESSED: 0, DEAD: 0, **more.get("counts", {})}
-        reasons = {name: count for name, count in counts.items() if name not in (RELEASED, SUPPRESSED, DEAD)}
-        unreadable = more.get("unreadable", 0)
-        if unreadable:
-            reasons["null-person"] -= unreadable
-            reasons = {name: count for name, count in {**reasons, UNREADABLE: unreadable}.items() if count}
-        rows, numbers_rows = commit.end if commit else 0, more.get("numbers_rows", False)
-        found = RunSummary(
-            rows_in=rows, released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD],
-            pending=rows - counts[RELEASED] - counts[SUPPRESSED] - counts[DEAD], dead_by_reason=reasons,
-            seconds=clock.seconds, rows_per_second=(rows - clock.rows_before) / max(clock.seconds, 1e-9),
-            files=read_count(more), resumed=clock.rows_before > 0, since=more.get("since"), stopped=stopped,
+        rows = commit.end if commit else 0
+        found = summarize(
+            self.policy, method, counts, unreadable=more.get("unreadable", 0), warnings=self._warnings,
+            numbers_rows=more.get("numbers_rows", False), rows_in=rows,
+            pending=rows - counts[RELEASED] - counts[SUPPRESSED] - counts[DEAD], seconds=clock.seconds,
+            rows_per_second=(rows - clock.rows_before) / max(clock.seconds, 1e-9), files=read_count(more),
+            resumed=clock.rows_before > 0, since=more.get("since"), stopped=stopped,
             live_pairs=more.get("live_pairs", 0), state_bytes=more.get("state_bytes", 0),
-            metrics=more.get("metrics", {}), delay_unit=policy.anonymize.delay_unit,
-            guarantee=method.guarantee.statement + ("; each row counted as one person" if numbers_rows else ""),
-            released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
-            trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(self._warnings),
-            suppressed_left=getattr(policy.anonymize, "suppressed", "drop") == "root",
+            metrics=more.get("metrics", {}),
         )  # fmt: skip
         if not stopped:
-            found.outcome = outcome_warning(found, method.explain, policy.anonymize.advice)
-            found.warnings += [found.outcome] if found.outcome else []
+            add_outcome(found, self.policy, method)
         return found
 
 
