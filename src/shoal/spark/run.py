@@ -179,8 +179,6 @@ def check_supported(policy: Policy) -> None:
     policy.file_sink  # noqa: B018
     if policy.checkpoint is not None:
         raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
-    if getattr(policy.anonymize, "drop_rare", None) is not None:
-        raise PolicyError("[anonymize] drop_rare: is not counted across executors; leave it out, or run on one machine")
 
 
 def _guarantee(method: StreamMethod, *, numbers_rows: bool) -> str:

@@ -127,7 +127,7 @@ class MicroBatches:
         commit = Commit(batch, attempt, rows.end, chains, more)
         self.guard()
         states.write(commit)
-        rows.blocks.unpersist()
+        rows.stored.unpersist()
         return commit
 
     def require_same(self, before: Commit | None) -> None:

@@ -134,10 +134,21 @@ class ZDecisions:
 
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided. Frees what executors store."""
+        outcome = self._written(self.pieces, writer, write_trace)
+        for frame in self.stored:
+            frame.unpersist()
+        self.admission.destroy()
+        return outcome
+
+    def evidence(self, write_trace: WriteTrace | None) -> Outcome:
+        """Write the trace; return what was decided. What is shown afterwards comes from the same decisions."""
+        return self._written(self.pieces.persist(), None, write_trace)
+
+    def _written(self, pieces: DataFrame, writer: PartWriter | None, write_trace: WriteTrace | None) -> Outcome:
         work = WriteRanges(self.merge, writer, self.reasons, None if write_trace is None else self.trace)
-        found = mapped(self.pieces, work, _FOUND).persist()
+        found = mapped(pieces, work, _FOUND).persist()
         outcomes = found.drop("trace").toArrow().sort_by(RANGE)
-        if 0 not in outcomes[RANGE].to_pylist():
+        if writer is not None and 0 not in outcomes[RANGE].to_pylist():
             writer.write(0, [])
         counts: Counter[str] = Counter({RELEASED: 0, SUPPRESSED: 0, DEAD: 0})
         for one in outcomes["counts"].to_pylist():
@@ -147,9 +158,7 @@ class ZDecisions:
         if write_trace is not None:
             chunks = found.select(RANGE, "trace").repartition(1).sortWithinPartitions(RANGE)
             write_trace(chunks, UnpackTrace(self.trace))
-        for frame in (found, *self.stored):
-            frame.unpersist()
-        self.admission.destroy()
+        found.unpersist()
         notes, shown = split_notes(notes)
         followed: dict[str, Any] = next((note[FOLLOWED] for note in notes if FOLLOWED in note), {})
         return Outcome(
@@ -174,10 +183,11 @@ class ShowRanges:
 
 @dataclass(frozen=True, slots=True)
 class WriteRanges:
-    """Writes what a range publishes to a part file; returns counts, refused records and the trace."""
+    """Writes what a range publishes to a part file, if asked; returns counts, refused records and the trace."""
 
     merge: MergeRanges
-    writer: PartWriter
+    writer: PartWriter | None
+    """None: the rows are shown in another way."""
     reasons: tuple[str, ...]
     trace: ZTrace | None
 
@@ -186,7 +196,8 @@ class WriteRanges:
         if not pieces:
             return
         part, found = int(pieces[0].column(RANGE)[0].as_py()), self.merge(pieces)
-        self.writer.write(part, [found.rows])
+        if self.writer is not None:
+            self.writer.write(part, [found.rows])
         verdicts, reasons = found.decisions["verdict"], found.decisions["reason"]
         counts = {verdict: int(np.count_nonzero(verdicts == place)) for place, verdict in enumerate(VERDICTS)}
         is_dead = verdicts == IS_DEAD
