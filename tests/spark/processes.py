@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -103,6 +103,20 @@ def start_twice(policy: Path, key: Path, master: str) -> Iterator[Run]:
     """A run of which chosen tasks are run twice at the same time (tests.spark.speculation)."""
     env = {**_with_tests(), "SHOAL_KEY_FILE": str(key)}
     with _started([sys.executable, "-m", "tests.spark.speculation", master, str(policy)], env) as process:
+        yield Run(process)
+
+
+@contextmanager
+def submit(job: Path, key: Path, *words: str, settings: Mapping[str, str], master: str = "local[2]") -> Iterator[Run]:
+    """A job of Python with some words, run by the spark-submit of PySpark."""
+    from shoal.spark.cluster.session import _find_java
+
+    _find_java()
+    home = Path(_origin("pyspark")).parent
+    env = {**_with_tests(), "SPARK_HOME": str(home), "SHOAL_KEY_FILE": str(key), "PYSPARK_PYTHON": sys.executable}
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    command = [str(home / "bin" / "spark-submit"), "--master", master, *options, str(job), *words]
+    with _started(command, env) as process:
         yield Run(process)
 
 

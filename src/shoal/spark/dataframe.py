@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import InputError, PolicyError
-from shoal.methods.registry import METHODS
+from shoal.pipeline.wiring import make_anonymizer
+from shoal.policy import load_policy
+from shoal.spark.batch_evidence import evidence_file, write_evidence
 from shoal.spark.cluster.session import limit_batches, readable_errors
 from shoal.spark.families import SHARDS, check_settings, decide, head_columns
-from shoal.spark.recipe import Recipe
+from shoal.spark.recipe import Recipe, shared_secret
+from shoal.spark.records.frames import with_times
 from shoal.spark.records.numbering import number_rows
 from shoal.spark.sets.run import anonymize_sets, is_of_sets
-from shoal.spark.streams.dataframe_sink import BatchFolders, check_stream, stream_writer
-from shoal.spark.streams.micro_batches import MicroBatches
+from shoal.spark.streams.batch_folders import BatchFolders
+from shoal.spark.streams.dataframe_sink import check_stream, stream_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
 def anonymize(
@@ -48,53 +52,73 @@ def anonymize(
         A DataFrame with the columns that the method reads.
     policy_or_method
         A method such as ``shoal.LeastLoss(schema, k=50)``, or the path of a policy file, of which ``[stream]`` and
-        ``[anonymize]`` count; for sets, a method only. Its key is that of SHOAL_KEY_FILE, which every executor must
-        have.
+        ``[anonymize]`` count. Its key is that of SHOAL_KEY_FILE, which every executor must have.
     order
-        Columns that give the order in which records arrived; for a stream, within each micro-batch. By default the
-        order of the DataFrame, which is that of its files; give it if the rows come out of a join or a shuffle.
+        Columns that give the order in which records arrived; for a stream, within each micro-batch. By default records
+        come by the name of their file, then by their place in it. That needs one read of files with at most columns
+        and rows chosen since; give ``order`` if the rows come out of a union, a join or a shuffle, or not from files.
     shards
         Into how many parts rows are divided at most. What is published depends on it, not on the number of machines.
     out, state
         For a stream: folders for the rows and for the state, which every machine has mounted under the same path.
         Started again with the same folders, the stream continues.
     trace, dead_letters
-        For a stream: folders for the sealed trace and for the reasons of refused records, a file for each micro-batch.
+        Of a batch: files for the sealed trace, on a path that every machine has, and for the reasons of refused
+        records. They are written by this call: it makes all decisions, and executors keep them for the DataFrame that
+        is returned. Written as files, its rows are in the order of the trace, as an audit needs them. Of a stream:
+        folders, which get a file for each micro-batch. Not for sets, which are audited without a trace.
     """
-    if is_of_sets(policy_or_method):
-        return anonymize_sets(frame, policy_or_method).rows
-    method = _method(policy_or_method)
+    given, places = _given(policy_or_method), (out, state, trace, dead_letters)
     if not hasattr(frame, "isStreaming"):
         raise InputError("not a DataFrame of Spark; for frames of pandas, polars and Arrow use shoal.anonymize")
-    recipe = Recipe.of(method)
+    if is_of_sets(given):
+        if frame.isStreaming or any(place is not None for place in places):
+            raise PolicyError(
+                "sets are decided as one batch, and audited without a trace; read them with spark.read, and give none "
+                "of out, state, trace and dead_letters"
+            )
+        return anonymize_sets(frame, given).rows
+    recipe = Recipe.of(given)
     check_settings(recipe)
-    shows_suppressed = getattr(method.settings, "suppressed", "drop") == "root"
     with readable_errors():
         limit_batches(frame.sparkSession)
-        if frame.isStreaming:
-            check_stream(recipe, out, state)
-            traces, letters = (None if path is None else Path(path).absolute() for path in (trace, dead_letters))
-            output = BatchFolders(Path(str(out)).absolute(), traces, letters, shows_suppressed)
-            micro_batches = MicroBatches(method, recipe, Path(str(state)).absolute(), shards, output)
-            return stream_writer(frame, micro_batches, order)
-        if any(place is not None for place in (out, state, trace, dead_letters)):
-            raise PolicyError("out, state, trace, dead_letters: are for streams; write the DataFrame that is returned")
-        rows = number_rows(frame, method.columns, head_columns(recipe, method.columns), order=order)
-        decisions = decide(rows, recipe, shards=shards)
-        return decisions.shown(suppressed=shows_suppressed)
+        decide_frame = _stream if frame.isStreaming else _batch
+        return decide_frame(frame, given, recipe, order, shards, *places)
 
 
-def _method(given: Any) -> Any:
-    if not isinstance(given, str | PathLike):
-        return given
-    from shoal.pipeline.wiring import make_anonymizer
-    from shoal.policy import load_policy
-    from shoal.spark.recipe import shared_secret
+def _stream(
+    frame: DataFrame, method: Any, recipe: Recipe, order: Any, shards: int, out: Any, state: Any, trace: Any,
+    dead_letters: Any,
+) -> DataStreamWriter:  # fmt: skip
+    check_stream(recipe, out, state)
+    traces, letters = (None if path is None else Path(path).absolute() for path in (trace, dead_letters))
+    output = BatchFolders(Path(out).absolute(), traces, letters, _shows_suppressed(method))
+    place = Path(state).absolute()
+    return stream_writer(frame, method, recipe, state=place, shards=shards, output=output, order=order)
 
-    policy = load_policy(given)
-    if METHODS[policy.anonymize.METHOD].family == "sets":
-        raise PolicyError(
-            "sets of a DataFrame need a method, such as shoal.KmAnonymity(k=5, m=2), instead of the path of a policy; "
-            "shoal run --engine spark runs the policy itself"
-        )
-    return make_anonymizer(policy, shared_secret())
+
+def _batch(
+    frame: DataFrame, method: Any, recipe: Recipe, order: Any, shards: int, out: Any, state: Any, trace: Any,
+    dead_letters: Any,
+) -> DataFrame:  # fmt: skip
+    if out is not None or state is not None:
+        raise PolicyError("out, state: are for streams; write the DataFrame that is returned")
+    place, letters = evidence_file(trace, "trace"), evidence_file(dead_letters, "dead_letters")
+    rows = number_rows(frame, method.columns, head_columns(recipe, method.columns), order=order)
+    decided = decide(rows, recipe, shards=shards)
+    if place is not None or letters is not None:
+        method.bind(rows.types)
+        write_evidence(frame.sparkSession, decided, method, recipe, place, letters)
+    return with_times(decided.shown(suppressed=_shows_suppressed(method)), decided.published)
+
+
+def _shows_suppressed(method: Any) -> bool:
+    return getattr(method.settings, "suppressed", "drop") == "root"
+
+
+def _given(policy_or_method: Any) -> Any:
+    """A method, or a policy of sets."""
+    if not isinstance(policy_or_method, str | PathLike):
+        return policy_or_method
+    policy = load_policy(policy_or_method)
+    return policy if is_of_sets(policy) else make_anonymizer(policy, shared_secret())

@@ -59,6 +59,21 @@ def dead_letters(
     return letters, unreadable
 
 
+def letters_by_number(outcome: Outcome, method: Any) -> tuple[list[Letter], int]:
+    """The letters of rows of a DataFrame, in its order: they are named by their number, from 1 on."""
+    found = [] if outcome.refused is None else outcome.refused.sort_by("row").to_pylist()
+    letters: list[Letter] = []
+    for one in found:
+        column, why = _explained(method, one["reason"], is_live=False)
+        letters.append(({"row": one["row"] + 1, "column": column, "reason": why}, None))
+    return letters, 0
+
+
+def text_of(letters: list[Letter]) -> bytes:
+    """Letters as lines of JSON, without the records."""
+    return b"".join(orjson.dumps(letter, option=orjson.OPT_APPEND_NEWLINE) for letter, _ in letters)
+
+
 def _explained(method: StreamMethod, reason: str, *, is_live: bool) -> tuple[str | None, str]:
     refusal = method.explain(reason)
     return refusal.column, LATE_ON_A_LIVE_STREAM if is_live and reason == LATE else refusal.sentence

@@ -8,6 +8,7 @@ from typing import Any
 
 from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.findings import AuditReport
+from shoal.auditor.reading.paths import table_paths
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
 from shoal.spark.auditor.class_sizes import attack_on
 from shoal.spark.auditor.dispatch import audit_on
@@ -28,8 +29,9 @@ def audit(
     Parameters
     ----------
     release, truth, trace
-        Paths that every machine has: a file, a folder of part files, a pattern, or a list of these. Each file is read
-        by one task. A sealed trace is opened with the key of SHOAL_KEY_FILE.
+        Paths that every machine has: a file, a folder of part files or of micro-batches, a pattern, or a list of these.
+        Each file is read by one task. Sealed traces are opened with the key of SHOAL_KEY_FILE. Files of a folder or
+        pattern are read by name; those of the trace must be in the order of the release.
     policy
         The path of the policy file, its content as a dict, or the method.
     max_memory
@@ -88,8 +90,13 @@ def attack_on_spark(
 
 
 def sealed_trace(trace: Any) -> Any:
-    """A sealed trace as pieces that executors open; any other trace as it is."""
-    if not isinstance(trace, str | Path) or not Path(trace).is_file() or not is_sealed_trace(Path(trace)):
+    """A trace in files: sealed ones as pieces that executors open, in the order in which they are read."""
+    if isinstance(trace, Sequence) and not isinstance(trace, str):
+        return [sealed_trace(one) for one in trace]
+    if not isinstance(trace, str | Path):
         return trace
-    place = Path(trace).absolute()
+    return [_sealed(path.absolute()) if is_sealed_trace(path) else path for path in table_paths(trace, "trace")]
+
+
+def _sealed(place: Path) -> Sealed:
     return Sealed(str(place), count_pieces(place), read_sealed_piece)

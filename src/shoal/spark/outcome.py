@@ -72,6 +72,9 @@ class Decided(Protocol):
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided."""
 
+    def evidence(self, write_trace: WriteTrace | None) -> Outcome:
+        """Write the trace; return what was decided. What is shown afterwards comes from the same decisions."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteTrace:
@@ -145,10 +148,17 @@ class Decisions:
 
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided."""
-        counts = self.counts()
         writer.prepare()
         written = mapped(self.shown(suppressed=suppressed), WriteParts(writer), WRITTEN).collect()
         writer.require({row["part"]: row["bytes"] for row in written})
+        outcome = self.evidence(write_trace)
+        for frame in self.stored:
+            frame.unpersist()
+        return outcome
+
+    def evidence(self, write_trace: WriteTrace | None) -> Outcome:
+        """Write the trace; return what was decided. What is shown afterwards comes from the same decisions."""
+        counts = self.counts()
         dead = (
             self.decided.where(f"{VERDICT} = '{DEAD}'").select(ROW, REASON).toArrow().rename_columns(["row", "reason"])
         )
@@ -156,8 +166,6 @@ class Decisions:
             in_order = self.decided.repartition(1).sortWithinPartitions(*SORTED)
             write_trace(in_order, self.trace_of(np.sort(dead["row"].to_numpy())))
         notes = [orjson.loads(row[0]) for row in self.frame.where(f"{NOTE} is not null").select(NOTE).collect()]
-        for frame in self.stored:
-            frame.unpersist()
         return Outcome(counts, dead if len(dead) else None, self.metrics_of(notes, counts), notes)
 
     def counts(self) -> dict[str, int]:

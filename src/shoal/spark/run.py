@@ -192,5 +192,3 @@ def check_supported(policy: Policy) -> None:
     policy.file_sink  # noqa: B018
     if policy.checkpoint is not None:
         raise PolicyError("[checkpoint]: on Spark a run reads all files as one batch; leave it out")
-    if getattr(policy.anonymize, "drop_rare", None) is not None:
-        raise PolicyError("[anonymize] drop_rare: is not counted across executors; leave it out, or run on one machine")

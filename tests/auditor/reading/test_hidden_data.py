@@ -70,6 +70,41 @@ def test_an_identifier_in_metadata(case, suffix, tmp_path, place, key, value):
     assert {found.code for found in report.warnings} == {"unexpected-metadata"}
 
 
+VERSION, ROWS = "org.apache.spark.version", "org.apache.spark.sql.parquet.row.metadata"
+
+
+def schema_of_spark(**more):
+    items = {"type": "array", "elementType": "string", "containsNull": True}
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": more} for name, kind in (("a", "long"), ("b", items))
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_usual"),
+    [
+        (VERSION, "4.3.0", True), (VERSION, "4.3 of nobody", False), (ROWS, schema_of_spark(), True),
+        (ROWS, schema_of_spark(comment="nobody"), False), (ROWS, '{"type": "struct", "who": "nobody"}', False),
+        (ROWS, "nobody", False), (ROWS, "[1]", False),
+        (ROWS, '{"type": "struct", "fields": [3]}', False),
+        (ROWS, schema_of_spark().replace("long", "of nobody"), False),
+    ],
+)  # fmt: skip
+def test_what_spark_writes_by_itself_is_usual(case, tmp_path, key, value, is_usual):
+    to_file(in_schema(shown_of(case), key, value), tmp_path / "a.parquet")
+    codes = [found.code for found in look(case, tmp_path / "a.parquet").findings]
+    assert codes == ([] if is_usual else ["unexpected-metadata"])
+
+
+def test_an_identifier_in_the_schema_of_spark(case, tmp_path):
+    named = json.dumps(
+        {"type": "struct", "fields": [{"name": PERSON, "type": "long", "nullable": True, "metadata": {}}]}
+    )
+    to_file(in_schema(shown_of(case), ROWS, named), tmp_path / "a.parquet")
+    assert "raw-identifier" in {found.code for found in look(case, tmp_path / "a.parquet").violations}
+
+
 @FORMATS
 @pytest.mark.parametrize("place", [in_schema, in_field])
 def test_metadata_without_an_identifier_is_a_warning(case, suffix, tmp_path, place):

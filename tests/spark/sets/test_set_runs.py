@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import shoal
@@ -123,6 +124,23 @@ def test_dataframes(session: Any) -> None:
     pairs = [(f"p{number}", item) for number, items in enumerate(given) for item in items]
     rows = session.createDataFrame(pairs[::-1], "who string, what string").repartition(3)
     assert [row[0] for row in shoal.spark.anonymize(rows, method).collect()] == [row[0] for row in found.rows.collect()]
+
+
+def test_dataframes_with_a_policy(session: Any, stage: Stage) -> None:
+    from pyspark.sql import functions as f
+
+    rows = [{"id": f"p{number}", "item": item} for number, items in enumerate(records()) for item in sorted(items)]
+    stage.write(rows, files=2)
+    frame = session.read.option("header", "true").csv(str(stage.folder / "in")).withColumn("more", f.lit(1))
+    for settings in (COUNTED, {**COUNTED, "generalize": {"balanced": 5}, "column": "places"}):
+        Pipeline(load_policy(policy(stage, settings, "here"))).run()
+        here = pq.read_table(stage.folder / "here.parquet")
+        there = shoal.spark.anonymize(frame, policy(stage, settings, "there"))
+        assert there.columns == here.column_names
+        found = [sorted(row[0]) for row in there.collect()]
+        assert sorted(found) == sorted(sorted(row) for row in here.column(0).to_pylist())
+    with pytest.raises(PolicyError, match="drop_rare: is not counted across executors"):
+        shoal.spark.anonymize_sets(frame, policy(stage, {**COUNTED, "drop_rare": 2}, "there"))
 
 
 def test_the_script_of_the_page(session: Any, stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,7 +19,8 @@ from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
 from shoal.errors import CheckpointError, InputError, OutputError, PolicyError
 from shoal.spark.recipe import Recipe
-from shoal.spark.streams.dataframe_sink import BatchFolders, check_stream
+from shoal.spark.streams.batch_folders import BatchFolders
+from shoal.spark.streams.dataframe_sink import QueryOwner, check_stream
 from shoal.spark.streams.state import Commit, ShardStates, StateFolder
 from tests.docs.pages import blocks
 from tests.spark.scene import KEY, Stage, events
@@ -57,13 +59,18 @@ def test_micro_batches_are_published_once_through_crashes(
         release = here.push_batch(pq.read_table(path))
         expected.append(release.rows.to_pylist())
         traced.append(release.trace.to_pylist())
-    crashes = {0: "before the commit", 1: "after the commit"}
+    out, places = stage.folder / "out", {name: stage.folder / name for name in ("state", "trace", "dead_letters")}
+    crashes = {0: "before the commit", 1: "after the commit", 2: "another query starts"}
     write, show = StateFolder.write, BatchFolders.show
 
     def crashing_write(self: StateFolder, commit: Commit) -> None:
         if crashes.get(commit.batch) == "before the commit":
             del crashes[commit.batch]
+            assert not [path for place in (out, *places.values()) for path in place.glob("batch=*")]
             raise Crash
+        if crashes.get(commit.batch) == "another query starts":
+            del crashes[commit.batch]
+            QueryOwner(places["state"]).take("another")
         write(self, commit)
 
     def crashing_show(self: BatchFolders, commit: Commit) -> None:
@@ -76,22 +83,60 @@ def test_micro_batches_are_published_once_through_crashes(
     monkeypatch.setattr(BatchFolders, "show", crashing_show)
     schema = session.read.parquet(str(stage.folder / "in")).schema
     stream = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(stage.folder / "in"))
-    out, places = stage.folder / "out", {name: stage.folder / name for name in ("state", "trace", "dead_letters")}
-    for must_crash in (True, True, False):
+    for must_crash in (True, True, True, False):
         writer = shoal.spark.anonymize(stream, method(**option), out=out, shards=3, **places)
         query = writer.trigger(availableNow=True).start()
-        with pytest.raises(Exception, match="Crash") if must_crash else nullcontext():
+        with pytest.raises(Exception, match=r"Crash|has taken over these checkpoints") if must_crash else nullcontext():
             query.awaitTermination()
     rows = published(out)
     assert rows == expected
     traces = sorted(places["trace"].iterdir())
     assert [read_sealed_trace(path, as_secret(KEY)).to_pylist() for path in traces] == traced
-    assert not list(out.glob(".attempt-*"))
+    assert not [path for place in (out, *places.values()) for path in place.glob(".attempt-*")]
     assert sum(map(len, rows)) > 100
-    letters = sum(len(path.read_text().splitlines()) for path in places["dead_letters"].iterdir())
-    assert letters == sum(row["verdict"] == "dead" for batch in traced for row in batch)
+    texts = [path.read_text() for path in sorted(places["dead_letters"].iterdir())]
+    letters = [[json.loads(line)["row"] for line in text.splitlines()] for text in texts]
+    assert letters == [sorted(row["row"] + 1 for row in batch if row["verdict"] == "dead") for batch in traced]
+    assert sum(map(len, letters)) > 0
     with pytest.raises(CheckpointError, match="is of another method, other settings"):
         shoal.spark.anonymize(stream, method(max_gap="2h", **option), out=out, shards=3, **places)
+
+
+def test_micro_batches_of_another_stream_are_refused(session: Any, stage: Stage) -> None:
+    stage.write(events(300), files=2, kind="parquet")
+    folder = str(stage.folder / "in")
+    stream = session.readStream.schema(session.read.parquet(folder).schema).parquet(folder)
+    places = {name: stage.folder / name for name in ("out", "trace", "dead_letters")}
+    shoal.spark.anonymize(stream, method(), state=stage.folder / "one", **places).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    before = published(places["out"])
+    for reused in places:
+        others = {name: place if name == reused else stage.folder / f"new-{name}" for name, place in places.items()}
+        with pytest.raises(OutputError, match=r"batch=000000000.*: was not written by this stream"):
+            shoal.spark.anonymize(stream, method(), state=stage.folder / "two", **others)
+    late = {name: stage.folder / f"late-{name}" for name in places}
+    query = shoal.spark.anonymize(stream, method(), state=stage.folder / "three", **late).trigger(availableNow=True)
+    (late["out"] / "batch=000000000").mkdir()
+    with pytest.raises(Exception, match=r"batch=000000000: was not written by this stream"):
+        query.start().awaitTermination()
+    assert StateFolder(stage.folder / "three").last() is None
+    assert published(places["out"]) == before
+
+
+def test_the_query_that_started_last_has_the_state(tmp_path: Path) -> None:
+    first, second = QueryOwner(tmp_path), QueryOwner(tmp_path)
+    first.take("one")
+    first.require()
+    second.take("two")
+    second.require()
+    first.take("one")
+    with pytest.raises(CheckpointError, match="has taken over"):
+        first.require()
+    first.take("three")  # started again
+    first.require()
+    with pytest.raises(CheckpointError, match="has taken over"):
+        second.require()
 
 
 def test_frames_that_do_not_fit_are_refused_before_a_query_starts(session: Any, stage: Stage) -> None:

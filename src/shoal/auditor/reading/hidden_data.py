@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,12 @@ _ARROW_SCHEMA: Final = b"ARROW:schema"
 _OF_FORMATS: Final = (_ARROW_SCHEMA, b"PARQUET:field_id")
 """Keys that file writers add by themselves."""
 _PANDAS: Final = b"pandas"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+_VERSION: Final = re.compile(rb"\d{1,3}(\.\d{1,3}){1,3}(-SNAPSHOT)?")
+_STRUCT, _ARRAY = {"type", "fields"}, {"type", "elementType", "containsNull"}
+_FIELD: Final = {"name", "type", "nullable", "metadata"}
+_SPARK_TYPE: Final = re.compile(r"[a-z_]{3,20}(\(\d{1,3}(,\d{1,3})?\))?")
 _GZIP: Final = b"\x1f\x8b"
 _GZIP_HEADER: Final = 10
 _HEADER_BYTES: Final = 64 * 1024
@@ -143,7 +150,29 @@ def _is_expected(key: bytes, value: bytes) -> bool:
         except (ValueError, RecursionError):
             return False
         return isinstance(found, dict) and found.keys() <= _OF_PANDAS and not found.get("attributes")
-    return key in _OF_FORMATS
+    if key == _SPARK_VERSION:
+        return _VERSION.fullmatch(value) is not None
+    return key in _OF_FORMATS or (key == _SPARK_SCHEMA and _is_schema_of_spark(value))
+
+
+def _is_schema_of_spark(value: bytes) -> bool:
+    """Whether a text is a schema as Spark describes it, without comments or other metadata of columns."""
+    try:
+        return _is_type_of_spark(json.loads(value))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
+
+
+def _is_type_of_spark(kind: Any) -> bool:
+    if isinstance(kind, str):
+        return _SPARK_TYPE.fullmatch(kind) is not None
+    if kind["type"] == "array":
+        return kind.keys() == _ARRAY and _is_type_of_spark(kind["elementType"])
+    is_struct = kind.keys() == _STRUCT and kind["type"] == "struct"
+    return is_struct and all(
+        field.keys() == _FIELD and field["metadata"] == {} and _is_type_of_spark(field["type"])
+        for field in kind["fields"]
+    )
 
 
 def _unseen(chunk: Any) -> Iterator[str]:

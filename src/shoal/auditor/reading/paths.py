@@ -17,6 +17,7 @@ from shoal.errors import InputError, PolicyError, TruncatedInput
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: Final = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _OTHER_FILES: Final = (".dead.jsonl", ".tmp", ".blocks.json", ".blocks.parquet", ".certificate.json")
+_BATCHES: Final = "batch=" + 9 * "[0-9]"
 _HEAD: Final = 4096
 _BLOCK: Final = 8 * 1024 * 1024
 
@@ -60,10 +61,13 @@ class Format:
 
 
 def table_paths(what: str | Path, name: str) -> list[Path]:
-    """Return the files of a path: itself, the part files of a folder, or what a pattern matches, by name."""
+    """Return the files of a path: itself, the part files of a folder, or what a pattern matches, by name.
+
+    Of a folder with one for each micro-batch (``batch=000000007``), return the part files of each, one after another.
+    """
     path = Path(what)
     if path.is_dir():
-        found = sorted(inner for inner in path.iterdir() if _is_part(inner))
+        found = _parts_of(path) or [part for batch in sorted(path.glob(_BATCHES)) for part in _parts_of(batch)]
     elif path.exists():
         found = [path]
     else:
@@ -71,6 +75,10 @@ def table_paths(what: str | Path, name: str) -> list[Path]:
     if not found:
         raise InputError(f"{name}: no file at {path}; check the path")
     return found
+
+
+def _parts_of(folder: Path) -> list[Path]:
+    return sorted(inner for inner in folder.iterdir() if _is_part(inner)) if folder.is_dir() else []
 
 
 def _is_part(path: Path) -> bool:

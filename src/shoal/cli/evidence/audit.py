@@ -55,13 +55,14 @@ def audit(  # noqa: PLR0913 - one for each option
     Parameters
     ----------
     release
-        The released file, or a folder of part files.
+        The released file, or a folder of part files, or of micro-batches (batch=000000000/).
     policy
         The policy it was released under; for a plain table of any tool give --quasi instead.
     truth
         The private input, all of it, in the order it was read: files, folders, or globs (visits-*.csv).
     trace
-        The private trace ([trace] in the policy); a sealed one is opened with the key of SHOAL_KEY_FILE.
+        The private trace ([trace] in the policy), or a folder or pattern of traces, which are read by name; sealed ones
+        are opened with the key of SHOAL_KEY_FILE.
     max_memory
         How much memory the audit may use ("8 GB"); by default half of the machine's.
     sign
@@ -173,11 +174,16 @@ def one_or_all(paths: list[Path] | None) -> Any:
 
 
 def read_private_trace(path: Path | None) -> Any:
-    """Open a sealed trace; the auditor reads any other itself."""
+    """Open sealed traces: a file, or those of a folder or pattern by name. The auditor reads any other itself."""
+    from shoal.auditor.reading.paths import table_paths
     from shoal.cli.output.render import warn_of_key
     from shoal.encode.sealed import is_sealed_trace, read_trace
 
-    if path is None or not path.is_file() or not is_sealed_trace(path):
+    if path is None:
+        return None
+    paths = table_paths(path, "trace")
+    if not any(map(is_sealed_trace, paths)):
         return path
     warn_of_key()
-    return read_trace(path)
+    found = [read_trace(one) for one in paths]
+    return found[0] if len(found) == 1 else found

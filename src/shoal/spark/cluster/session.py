@@ -38,6 +38,8 @@ _LOCAL: Final = {
 }  # fmt: skip
 _LOCAL_JAVA: Final = "-XX:+UseSerialGC -Xmn512m -XX:TieredStopAtLevel=1"
 """The JVM only moves blocks: compiling its code further, or collecting blocks in parallel, costs more than it saves."""
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The environment variable with which ``spark-submit`` starts a job of Python."""
 _LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _KINDS: Final = {kind.__name__: kind for kind in (InputError, OutputError, PolicyError, RunError, VaultError)}
 _RAISED: Final = re.compile(r"shoal\.errors\.(\w+): (.*)")
@@ -60,21 +62,33 @@ def start_session(master: str | None = None, settings: Mapping[str, str] | None 
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     _find_java()
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-    builder = session_class.builder.appName("shoal")
+    given, builder = _given_to_submit(), session_class.builder
     own, java = dict(_SETTINGS), f"-Dlog4j2.configurationFile={_LOG_SETTINGS}"
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             own, java = own | _LOCAL, f"{java} {_LOCAL_JAVA}"
-    own["spark.driver.extraJavaOptions"] = java
+    if not given:  # else the JVM runs already, with the name of the job
+        own |= {"spark.app.name": "shoal", "spark.driver.extraJavaOptions": java}
     if os.environ.get(KEY_FILE_VARIABLE):  # the name of the file, never what is in it
         own[f"spark.executorEnv.{KEY_FILE_VARIABLE}"] = os.environ[KEY_FILE_VARIABLE]
+    own = {name: value for name, value in own.items() if name not in given}
     for name, value in {**own, **(settings or {})}.items():
         builder = builder.config(name, value)
     with readable_errors():
         session: SparkSession = builder.getOrCreate()
     return session
+
+
+def _given_to_submit() -> dict[str, str]:
+    """What the user has set for ``spark-submit``, on its command line or in spark-defaults.conf; empty without it."""
+    if _SUBMITTED not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the running JVM
+    return dict(SparkConf().getAll())
 
 
 def limit_batches(session: SparkSession) -> None:

@@ -14,7 +14,7 @@ from shoal.spark.cluster.workers import InWorker
 from shoal.spark.records.columns import ROW, SHARD
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _MOST_BROADCAST: Final = 5_000_000
 
@@ -85,6 +85,25 @@ def frame_of(batches: Sequence[pa.RecordBatch], like: DataFrame) -> DataFrame:
     """Batches as a DataFrame with the columns of another."""
     # Spark 4.3 reads only the first chunk of a table.
     return like.sparkSession.createDataFrame(pa.Table.from_batches(batches).combine_chunks(), like.schema)
+
+
+def with_times(frame: DataFrame, published: pa.Schema) -> DataFrame:
+    """Rows of a DataFrame, which has microseconds only, in the types of the wire; with their times as times again."""
+    from pyspark.sql import functions as f
+
+    if not any(pa.types.is_timestamp(field.type) for field in published):
+        return frame
+    return frame.select(*(_time(f.col(quoted(field.name)), field.type).alias(field.name) for field in published))
+
+
+def _time(column: Column, kind: pa.DataType) -> Column:
+    from pyspark.sql import functions as f
+
+    if not pa.types.is_timestamp(kind):
+        return column
+    if kind.tz is not None:
+        return f.timestamp_micros(column)
+    return f.timestamp_add("MICROSECOND", column, f.lit("1970-01-01").cast("timestamp_ntz"))
 
 
 def quoted(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,16 @@ from shoal.spark.records.blocks import (
     unpacked,
 )
 from shoal.spark.records.columns import BAD, BLOCK, LINE, PART, ROW, cast, wire_schema
+from shoal.spark.records.file_order import (
+    FILE,
+    PLACED,
+    START,
+    in_order_of_files,
+    moves_rows,
+    pieces_of,
+    placed_block,
+    with_files,
+)
 from shoal.spark.records.frames import mapped, quoted, types_of
 
 if TYPE_CHECKING:
@@ -40,6 +50,8 @@ class NumberedRows:
     first: int
     """The number of the first record."""
     count: int
+    stored: DataFrame
+    """What executors store; `blocks`, or what they are made of."""
 
     @property
     def types(self) -> pa.Schema:
@@ -88,11 +100,18 @@ def numbered(
     blocks: DataFrame, types: pa.Schema, head: Sequence[str], *, first: int = 0, person: str | None = None
 ) -> NumberedRows:
     """Number the records of blocks, in the order of parts and blocks."""
+    sizes = [tuple(row) for row in blocks.select(PART, BLOCK, COUNT).collect()]
+    return _numbered(blocks, sizes, OpenBlocks(types, tuple(head), {}, person), first)
+
+
+def _numbered(
+    blocks: DataFrame, sizes: Iterable[tuple[int, int, int]], opening: OpenBlocks, first: int
+) -> NumberedRows:
     total, starts = first, {}
-    for part, block, count in sorted(map(tuple, blocks.select(PART, BLOCK, COUNT).collect())):
+    for part, block, count in sorted(sizes):
         starts[part, block] = total
         total += count
-    return NumberedRows(blocks, OpenBlocks(types, tuple(head), starts, person), first, total - first)
+    return NumberedRows(blocks, replace(opening, starts=starts), first, total - first, blocks)
 
 
 def require_columns(frame: DataFrame, columns: Sequence[str]) -> None:
@@ -110,21 +129,31 @@ def number_rows(
     order: str | Sequence[str] | None = None,
     first: int = 0,
 ) -> NumberedRows:
-    """Number the rows of a DataFrame: in its own order, or sorted by the columns `order`."""
+    """Number the rows of a DataFrame: by file and place in the file, or sorted by the columns `order`."""
     require_columns(frame, columns)
     by = [order] if isinstance(order, str) else list(order or ())
-    sorted_frame = frame.orderBy(*by) if by else frame
-    chosen = sorted_frame.select(*(quoted(name) for name in columns))
+    placed = None if by else with_files(frame)
+    if placed is not None:
+        return _numbered_by_file(placed, columns, head, first)
+    chosen = (frame.orderBy(*by) if by else frame).select(*map(quoted, columns))
     types = types_of(chosen)
     blocks = mapped(chosen, PackRows(types, tuple(head)), BLOCKS)
     # Spark divides the rows of a sort or a join again in every job: numbers counted in one would not fit the next.
-    blocks = blocks.localCheckpoint() if is_shuffled(chosen) else blocks.persist()
+    blocks = blocks.localCheckpoint() if moves_rows(chosen) else blocks.persist()
     return numbered(blocks, types, head, first=first)
+
+
+def _numbered_by_file(frame: DataFrame, columns: Sequence[str], head: Sequence[str], first: int) -> NumberedRows:
+    chosen = frame.select(*map(quoted, columns))
+    types = types_of(chosen)
+    stored = mapped(frame.select(*map(quoted, (*columns, FILE, START))), PackRows(types, tuple(head)), PLACED).persist()
+    blocks, sizes = in_order_of_files(stored, frame)
+    return replace(_numbered(blocks, sizes, OpenBlocks(types, tuple(head), {}), first), stored=stored)
 
 
 @dataclass(frozen=True, slots=True)
 class PackRows:
-    """Packs the rows of a partition into blocks."""
+    """Packs the rows of a partition into blocks; blocks end where a piece of a file ends."""
 
     types: pa.Schema
     head: tuple[str, ...]
@@ -133,14 +162,11 @@ class PackRows:
         from pyspark import TaskContext
 
         context: Any = TaskContext.get()
-        number = 0
+        number, run, last = 0, -1, None
         for batch in batches:
-            for piece in slices_of(batch):
-                yield block_of(context.partitionId(), number, cast(piece, self.types), self.head)
-                number += 1
-
-
-def is_shuffled(frame: DataFrame) -> bool:
-    """Whether rows move between tasks before they are in the DataFrame, as in a sort, a join or a repartition."""
-    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - PySpark shows plans in no other way
-    return "Exchange" in str(plan.toString())
+            for place, rows in pieces_of(batch):
+                run, last = run + (place != last), place
+                for piece in slices_of(rows):
+                    block = block_of(context.partitionId(), number, cast(piece, self.types), self.head)
+                    yield block if place is None else placed_block(block, run, *place)
+                    number += 1

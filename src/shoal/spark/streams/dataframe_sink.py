@@ -1,27 +1,22 @@
-"""Streaming DataFrames: each micro-batch appears as a folder of Parquet files."""
+"""Streaming DataFrames: a writer that decides each micro-batch and publishes it."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-import pyarrow as pa
-
-from shoal.crypto.private_files import replace_private, sync_folder
-from shoal.encode.parquet import ParquetEncoder
 from shoal.errors import OutputError, PolicyError
-from shoal.sinks.durable import make_folder, output_error
-from shoal.spark.dead_letters import Letter
+from shoal.pipeline.ownership import Ownership
+from shoal.sinks.durable import make_folder
+from shoal.spark.dead_letters import letters_by_number
 from shoal.spark.families import head_columns
-from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.file_order import with_files
 from shoal.spark.records.numbering import number_rows, require_columns
-from shoal.spark.records.part_writer import PartWriter
+from shoal.spark.streams.batch_folders import BatchFolders
 from shoal.spark.streams.micro_batches import MicroBatches, Taken
 from shoal.spark.streams.state import Commit, StateFolder
 
@@ -29,51 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-
-@dataclass(frozen=True, slots=True)
-class BatchFolders:
-    """A folder for each micro-batch, and files for its trace and its dead letters."""
-
-    out: Path
-    trace_folder: Path | None
-    letters_folder: Path | None
-    shows_suppressed: bool
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """Folders that all machines must share."""
-        return (self.out,)
-
-    def writer(self, attempt: str, published: pa.Schema) -> PartWriter:
-        """Writes rows, hidden."""
-        return PartWriter(self._hidden(attempt), ParquetEncoder(), published)
-
-    def trace(self, batch: int, attempt: str) -> Path | None:
-        """The file for the trace."""
-        if self.trace_folder is None:
-            return None
-        make_folder(self.trace_folder)
-        return self.trace_folder / f"batch={batch:09d}.parquet"
-
-    def stage(self, batch: int, attempt: str, letters: list[Letter], before: Commit | None) -> dict[str, Any]:
-        """Write the dead letters."""
-        if self.letters_folder is not None:
-            text = b"".join(orjson.dumps(letter) + b"\n" for letter, _ in letters)
-            replace_private(self.letters_folder / f"batch={batch:09d}.jsonl", text)
-        return {}
-
-    def show(self, commit: Commit) -> None:
-        """Let the rows of a micro-batch appear, and remove what is left of other attempts."""
-        with output_error(self.out):
-            hidden, shown = self._hidden(commit.attempt), self.out / f"batch={commit.batch:09d}"
-            if hidden.exists() and not shown.exists():
-                os.replace(hidden, shown)
-                sync_folder(self.out)
-            for left in self.out.glob(".attempt-*"):
-                shutil.rmtree(left, ignore_errors=True)
-
-    def _hidden(self, attempt: str) -> Path:
-        return self.out / f".attempt-{attempt}"
+_RUN: Final = "spark.jobGroup.id"
+"""The property of a thread of Spark that differs between starts of a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +34,7 @@ class OnEachBatch:
 
     micro_batches: MicroBatches
     order: str | Sequence[str] | None
+    owner: QueryOwner
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Decide the micro-batch and publish it."""
@@ -90,27 +43,59 @@ class OnEachBatch:
             recipe, columns = self.micro_batches.recipe, self.micro_batches.method.columns
             first = before.end if before else 0
             rows = number_rows(frame, columns, head_columns(recipe, columns), order=self.order, first=first)
-            return Taken(rows, self._letters)
+            return Taken(rows, partial(letters_by_number, method=self.micro_batches.method))
 
+        self.owner.take(frame.sparkSession.sparkContext.getLocalProperty(_RUN))
         self.micro_batches.decide(frame.sparkSession, batch, take)
 
-    def _letters(self, outcome: Outcome) -> tuple[list[Letter], int]:
-        found = [] if outcome.refused is None else outcome.refused.sort_by("row").to_pylist()
-        letters: list[Letter] = []
-        for one in found:
-            refusal = self.micro_batches.method.explain(one["reason"])
-            letters.append(({"row": one["row"], "column": refusal.column, "reason": refusal.sentence}, None))
-        return letters, 0
+
+class QueryOwner:
+    """Who uses the folder of a state: the query that started last. One that started before stops at its next commit."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._run = folder, ""
+        self._owned: Ownership | None = None
+
+    def take(self, run: str | None) -> None:
+        """Take the folder over, once for each start of a query."""
+        if self._owned is None or run != self._run:
+            self.release()
+            self._owned, self._run = Ownership(self._folder, take_over=True), run or ""
+
+    def require(self) -> None:
+        """Raise CheckpointError if another query has taken over."""
+        if self._owned is not None:
+            self._owned.require()
+
+    def release(self) -> None:
+        """Unlock the folder."""
+        if self._owned is not None:
+            self._owned.release()
 
 
-def stream_writer(frame: DataFrame, micro_batches: MicroBatches, order: str | Sequence[str] | None) -> DataStreamWriter:
+def stream_writer(
+    frame: DataFrame,
+    method: Any,
+    recipe: Recipe,
+    *,
+    state: Path,
+    shards: int,
+    output: BatchFolders,
+    order: str | Sequence[str] | None,
+) -> DataStreamWriter:
     """A writer for a streaming DataFrame; Spark keeps its own progress next to the state."""
-    require_columns(frame, micro_batches.method.columns)
-    for folder in (micro_batches.state, *micro_batches.output.folders):
+    require_columns(frame, method.columns)
+    owner = QueryOwner(state)
+    micro_batches = MicroBatches(method, recipe, state, shards, output, owner.require)
+    for folder in (state, *output.folders):
         make_folder(folder)
-    micro_batches.require_same(StateFolder(micro_batches.state).last())
-    work, progress = OnEachBatch(micro_batches, order), str(micro_batches.state / "query")
-    writer: DataStreamWriter = frame.writeStream.foreachBatch(work).option("checkpointLocation", progress)
+    last = StateFolder(state).last()
+    micro_batches.require_same(last)
+    output.refuse_foreign(last)
+    in_files = None if order else with_files(frame)
+    chosen = frame if in_files is None else in_files
+    work, progress = OnEachBatch(micro_batches, order, owner), str(state / "query")
+    writer: DataStreamWriter = chosen.writeStream.foreachBatch(work).option("checkpointLocation", progress)
     return writer
 
 

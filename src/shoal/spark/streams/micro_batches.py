@@ -133,7 +133,7 @@ class MicroBatches:
         self.guard()
         taken.store()
         states.write(commit)
-        rows.blocks.unpersist()
+        rows.stored.unpersist()
         return commit
 
     def require_same(self, before: Commit | None) -> None:

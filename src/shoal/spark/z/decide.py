@@ -134,12 +134,25 @@ class ZDecisions:
 
     def publish(self, writer: PartWriter, write_trace: WriteTrace | None, *, suppressed: bool) -> Outcome:
         """Write what may be published, and the trace; return what was decided. Frees what executors store."""
+        outcome = self._written(self.pieces, writer, write_trace)
+        for frame in self.stored:
+            frame.unpersist()
+        self.admission.destroy()
+        return outcome
+
+    def evidence(self, write_trace: WriteTrace | None) -> Outcome:
+        """Write the trace; return what was decided. What is shown afterwards comes from the same decisions."""
+        return self._written(self.pieces.persist(), None, write_trace)
+
+    def _written(self, pieces: DataFrame, writer: PartWriter | None, write_trace: WriteTrace | None) -> Outcome:
         work = WriteRanges(self.merge, writer, self.reasons, None if write_trace is None else self.trace)
-        writer.prepare()
-        found = mapped(self.pieces, work, _FOUND).persist()
+        if writer is not None:
+            writer.prepare()
+        found = mapped(pieces, work, _FOUND).persist()
         outcomes = found.drop("trace").toArrow().sort_by(RANGE)
-        parts = dict(zip(outcomes[RANGE].to_pylist(), outcomes["bytes"].to_pylist(), strict=True))
-        writer.require(parts if 0 in parts else {**parts, 0: writer.write(0, []).bytes})
+        if writer is not None:
+            parts = dict(zip(outcomes[RANGE].to_pylist(), outcomes["bytes"].to_pylist(), strict=True))
+            writer.require(parts if 0 in parts else {**parts, 0: writer.write(0, []).bytes})
         counts: Counter[str] = Counter({RELEASED: 0, SUPPRESSED: 0, DEAD: 0})
         for one in outcomes["counts"].to_pylist():
             counts.update(orjson.loads(one))
@@ -148,9 +161,7 @@ class ZDecisions:
         if write_trace is not None:
             chunks = found.select(RANGE, "trace").repartition(1).sortWithinPartitions(RANGE)
             write_trace(chunks, UnpackTrace(self.trace))
-        for frame in (found, *self.stored):
-            frame.unpersist()
-        self.admission.destroy()
+        found.unpersist()
         notes, shown = split_notes(notes)
         followed: dict[str, Any] = next((note[FOLLOWED] for note in notes if FOLLOWED in note), {})
         return Outcome(
@@ -175,10 +186,11 @@ class ShowRanges:
 
 @dataclass(frozen=True, slots=True)
 class WriteRanges:
-    """Writes what a range publishes to a part file; returns counts, refused records and the trace."""
+    """Writes what a range publishes to a part file, if asked; returns counts, refused records and the trace."""
 
     merge: MergeRanges
-    writer: PartWriter
+    writer: PartWriter | None
+    """None: the rows are shown in another way."""
     reasons: tuple[str, ...]
     trace: ZTrace | None
 
@@ -187,7 +199,7 @@ class WriteRanges:
         if not pieces:
             return
         part, found = int(pieces[0].column(RANGE)[0].as_py()), self.merge(pieces)
-        written = self.writer.write(part, [found.rows])
+        size = 0 if self.writer is None else self.writer.write(part, [found.rows]).bytes
         verdicts, reasons = found.decisions["verdict"], found.decisions["reason"]
         counts = {verdict: int(np.count_nonzero(verdicts == place)) for place, verdict in enumerate(VERDICTS)}
         is_dead = verdicts == IS_DEAD
@@ -196,7 +208,7 @@ class WriteRanges:
             counts[name] = int(np.count_nonzero(names == name))
         dead = pa.record_batch({"row": found.decisions["row"][is_dead], "reason": pa.array(names, pa.string())})
         yield one_row(_FOUND, {
-            RANGE: part, "bytes": written.bytes, "counts": orjson.dumps(counts).decode(),
+            RANGE: part, "bytes": size, "counts": orjson.dumps(counts).decode(),
             "notes": orjson.dumps(found.notes).decode(), "dead": packed(dead) if len(names) else None,
             "trace": None if self.trace is None else packed(self.trace.batch(found, self.reasons)),
         })  # fmt: skip
