@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from shoal.methods.tuples.least_loss import LeastLoss
 from shoal.schema import Numeric, Schema
 from shoal.spark.outcome import Outcome
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.columns import CLOCK, NOTE, ROW, SHARD
+from shoal.spark.records.columns import CLOCK, NOTE, ROW, SHARD, cast
 from shoal.spark.streams import state as shard_memory
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.tuples import cuts
@@ -85,23 +86,53 @@ def test_shards_continue_alike_from_memory_and_from_files_and_if_a_task_runs_twi
     assert pending > 0, "rows are published with the micro-batch that decides them"
 
 
+def after(known: TupleStream, counts: list[int], refused: list[int], oldest: int | None) -> TupleStream:
+    """What is known after a micro-batch, given how many rows every shard was given so far."""
+    notes = [{"shard": shard, "pushed": pushed} for shard, pushed in enumerate(counts)]
+    letters = pa.table({"row": refused, "reason": ["null-person"] * len(refused)}) if refused else None
+    return known.after(Outcome({}, letters, {}, notes), oldest)
+
+
 def test_what_the_driver_knows_is_sealed_and_says_when_the_stream_has_drifted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "LEARNING_ROWS", 10)
     made, split = recipe(), ((0.0, 40.0, 0.0, 0.0),)
     known = TupleStream(split, 2, is_learning=False, pushed_before=np.array([50, 0]), dead=np.array([3, 95]))
     for counts, drifted in (([100, 50], False), ([148, 2], True), ([60, 12], False)):
-        notes = [{"shard": shard, "pushed": pushed} for shard, pushed in enumerate(counts)]
-        notes[0]["pushed"] += 50
-        refused = pa.table({"row": [101, 99], "reason": ["null-person"] * 2})
-        after = known.after(Outcome({}, refused, {}, notes), oldest=90)
-        assert after.is_uneven is drifted, counts
-        assert after.dead.tolist() == [95, 99, 101]
-        sealed = after.sealed(made)
+        found = after(known, [50 + counts[0], counts[1]], [101, 99], oldest=90)
+        assert found.is_learning is drifted, counts
+        assert found.dead.tolist() == [95, 99, 101]
+        sealed = found.sealed(made)
         assert b"cuts" not in sealed
         again = TupleStream.opened(made, sealed)
         assert again.cuts == split
-        assert again.pushed.tolist() == after.pushed.tolist()
+        assert again.is_learning is drifted
+        assert again.pushed.tolist() == found.pushed.tolist()
+        assert again.pushed_before.tolist() == found.pushed_before.tolist()
     sample = pa.record_batch({"id": ["a"], "age": [3]})
     kept = TupleStream.opened(made, TupleStream(sample=sample).sealed(made))
     assert kept.sample == sample
     assert kept.is_learning
+
+
+@pytest.mark.parametrize("even", [0, 10, 5_000])
+def test_a_shift_is_noticed_within_two_stretches_however_long_the_stream_was_even(
+    monkeypatch: pytest.MonkeyPatch, even: int
+) -> None:
+    """Micro-batches of 30 rows, a stretch has 100: `even` of them go to both shards alike, all others to the first."""
+    monkeypatch.setattr(cuts, "LEARNING_ROWS", 10)
+    made = recipe()
+    known = TupleStream(((0.0, 40.0, 0.0, 0.0),), 2, is_learning=False)
+    for number in range(1, even + 1):
+        known = after(known, [15 * number, 15 * number], [], None)
+        assert not known.is_learning, number
+    shifted = 0
+    while not known.is_learning:
+        shifted += 30
+        assert shifted <= 2 * (100 + 30), "each stretch ends with a micro-batch"
+        known = TupleStream.opened(made, after(known, [15 * even + shifted, 15 * even], [], None).sealed(made))
+    rows = cast(pa.Table.from_pylist(people(10), schema=TYPES).to_batches()[0], TYPES)
+    given: Any = SimpleNamespace(types=TYPES, count=10, first_rows=lambda count: rows.slice(0, count))
+    learnt = known.with_cuts(given, made, 2)
+    assert not learnt.is_learning
+    assert learnt.cuts != known.cuts
+    assert learnt.pushed_before.tolist() == known.pushed.tolist(), "the next stretch begins with the new cuts"

@@ -1,8 +1,8 @@
 """Tuple methods on streams: every micro-batch continues the shards of the one before.
 
 What the driver knows between micro-batches is sealed with the state: the cuts between shards, the clock of the stream,
-the first rows until cuts are learnt on them. Before that, all rows go to shard 0. When shards have become uneven, cuts
-are learnt again; rows that are pending stay in their shard.
+the first rows until cuts are learnt on them. Before that, all rows go to shard 0. After every stretch of rows, cuts
+that divided it unevenly are learnt again; rows that are pending stay in their shard.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TupleStream:
     pushed: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     """How many rows every shard was given."""
     pushed_before: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    """The same when cuts were learnt."""
+    """The same at the beginning of the present stretch."""
 
     @classmethod
     def opened(cls, recipe: Recipe, state: bytes | None) -> TupleStream:
@@ -121,7 +121,7 @@ class TupleStream:
 
     def with_cuts(self, rows: NumberedRows, recipe: Recipe, shards: int) -> TupleStream:
         """With cuts for these rows: those known, or new ones where enough rows are there to learn them."""
-        if not (self.is_learning or self.is_uneven) or not rows.count:
+        if not self.is_learning or not rows.count:
             return self
         needed = learning.LEARNING_ROWS - (self.sample.num_rows if self.sample is not None else 0)
         first = rows.first_rows(needed)
@@ -136,14 +136,6 @@ class TupleStream:
         known = replace(self, cuts=learnt.cuts, is_learning=False, sample=None, pushed_before=self.pushed)
         return replace(known, shards=max(known.shards, learnt.shards))
 
-    @property
-    def is_uneven(self) -> bool:
-        """Whether the stream has drifted: since cuts were learnt, a shard got far more or far less than its share."""
-        before = np.zeros_like(self.pushed)
-        before[: len(self.pushed_before)] = self.pushed_before
-        found = (self.pushed - before)[: len(self.cuts) + 1]
-        return bool(found.sum() >= ROWS_OF_A_STRETCH * learning.LEARNING_ROWS) and is_uneven(found)
-
     def after(self, outcome: Outcome, oldest: int | None) -> TupleStream:
         """After a micro-batch; `oldest` is the number before that of any pending row."""
         pushed = np.zeros(self.shards, dtype=np.int64)
@@ -152,7 +144,21 @@ class TupleStream:
         dead = self.dead
         if oldest is not None and outcome.refused is not None:
             dead = np.concatenate((dead, np.sort(outcome.refused["row"].to_numpy())))
-        return replace(self, pushed=pushed, dead=dead if oldest is None else dead[dead >= oldest])
+        known = replace(self, pushed=pushed, dead=dead if oldest is None else dead[dead >= oldest])
+        return known.after_a_stretch()
+
+    def after_a_stretch(self) -> TupleStream:
+        """If a stretch is full, judge its rows and begin the next: cuts that divide them unevenly are learnt again.
+
+        Every stretch is judged alone. Counted from the first row on, a shift late in a long stream would be a small
+        share of all rows, and noticed ever later.
+        """
+        before = np.zeros_like(self.pushed)
+        before[: len(self.pushed_before)] = self.pushed_before
+        found = (self.pushed - before)[: len(self.cuts) + 1]
+        if found.sum() < ROWS_OF_A_STRETCH * learning.LEARNING_ROWS:
+            return self
+        return replace(self, is_learning=self.is_learning or is_uneven(found), pushed_before=self.pushed)
 
 
 def _moved_clock(read: DataFrame, max_gap_ns: int, known: TupleStream) -> tuple[DataFrame, TupleStream]:
