@@ -21,20 +21,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.measure import Report, parse, parser
-from benchmarks.real_data import folder_with
+from benchmarks.tuple_streams import real_streams, synthetic_streams
 from shoal import LeastLoss
-from shoal.reproduce.data.adult import read_adult
+from shoal.methods.release import RELEASED, SUPPRESSED
 from shoal.reproduce.data.adult_imitation import imitate_adult
 from shoal.reproduce.data.streams import Stream
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.columns import AT_END, CLOCK, NOTE, ROW, VERDICT
-from shoal.spark.tuples.cuts import TupleSharder
+from shoal.spark.records.columns import DELAY, NOTE, ROW, SHARD, VERDICT
+from shoal.spark.tuples.decide import AssignShards, DecideShards
 from shoal.spark.tuples.drift import cuts_of_stretches, sampled_rows, stretches
-from shoal.spark.tuples.shard import TupleShard, shard_recipe
+from shoal.spark.tuples.shard import shard_recipe
+from shoal.spark.tuples.trace import DecidedAgain, tuple_metrics
 
 FIXED = 2_000
 GROWING = 1_000
 """Arrivals for each shard."""
+DATA = ("adult", "pm25", "check-ins", "flights")
 
 
 class Found(NamedTuple):
@@ -44,38 +46,44 @@ class Found(NamedTuple):
     learnt: int
     """How often cuts were learnt."""
     loss: float
+    left: float
+    """The share of rows that found too few others in their shard, and were decided again in one more."""
     suppressed: float
     largest: float
     """The share of the shard with the most rows."""
 
 
 def in_shards(stream: Stream, method: LeastLoss, shards: int, *, again: bool = True) -> Found:
-    """Decide a stream in shards; without `again` the first cuts stay."""
+    """Decide a stream as a batch on Spark does; without `again` the first cuts stay."""
     recipe, rows = Recipe.of(method), stream.table.combine_chunks().to_batches()[0].select(method.columns)
-    inner, numbers, starts = shard_recipe(recipe), np.arange(len(stream)), stretches(0, len(stream))
-    sampled = sampled_rows(starts, len(stream))
+    count, numbers, starts = len(stream), np.arange(len(stream)), stretches(0, len(stream))
+    sampled = sampled_rows(starts, count)
     all_cuts = cuts_of_stretches(rows.take(pa.array(sampled)), sampled, starts if again else starts[:1], recipe, shards)
-    whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
-    of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
-    used = int(of.max()) + 1
-    found = [_decided(TupleShard(inner, s, rows.schema), whole.filter(pa.array(of == s))) for s in range(used)]
-    left = pa.array(sorted(row for _, rows_left, _ in found for row in rows_left), pa.int64())
-    lost, dropped = sum(loss for loss, _, _ in found) - len(left), sum(many for *_, many in found)
-    if len(left):
-        loss, left_again, more = _decided(TupleShard(inner, used, rows.schema), whole.take(left))
-        lost, dropped = lost + loss, dropped + more + len(left_again)
-    count = len(stream)
-    return Found(used, len(all_cuts), lost / count, dropped / count, int(np.bincount(of).max()) / count)
+    used = max(each.shards for each in all_cuts)
+    assign = AssignShards(recipe, rows.schema, all_cuts, is_timed=False)
+    assigned = pa.Table.from_batches(assign([rows.append_column(ROW, pa.array(numbers))]))
+    decide = DecideShards(shard_recipe(recipe), rows.schema, count - 1)
+    alone = _decided(decide, assigned)
+    is_left = pc.fill_null(pc.equal(alone[VERDICT], SUPPRESSED), fill_value=False)
+    left, kept = alone.filter(is_left), alone.filter(pc.invert(is_left))
+    if used > 1 and len(left):
+        ours = assigned.filter(pc.is_in(assigned[ROW], left[ROW]))
+        in_one = pa.repeat(pa.scalar(used, pa.int32()), len(ours))
+        ours = ours.set_column(ours.schema.get_field_index(SHARD), SHARD, in_one)
+        kept = pa.concat_tables([kept, _decided(replace(decide, again=True), ours)])
+    dropped = pc.sum(pc.equal(kept[VERDICT], SUPPRESSED)).as_py() or 0
+    notes = [orjson.loads(note) for note in kept[NOTE].drop_null().to_pylist()]
+    redone = DecidedAgain(len(left), pc.sum(left[DELAY]).as_py() or 0)
+    verdicts = {RELEASED: count - dropped, SUPPRESSED: dropped}
+    found = tuple_metrics(notes, verdicts, shards=used, is_timed=False, again=redone)
+    largest = int(np.bincount(assigned[SHARD].to_numpy()).max())
+    return Found(used, len(all_cuts), found["loss"], len(left) / count, dropped / count, largest / count)
 
 
-def _decided(shard: TupleShard, rows: pa.RecordBatch) -> tuple[float, list[int], int]:
-    """The loss of a shard's rows, rows that were not due but found too few others, and rows suppressed when due."""
-    last = int(np.asarray(rows.column(ROW)).max(initial=0))
-    table = pa.Table.from_batches([shard.push(rows), *shard.finish(last)])
-    note = orjson.loads(table.filter(pc.is_valid(table[NOTE]))[NOTE].to_pylist()[0])
-    suppressed = table.filter(pc.equal(table[VERDICT], "suppressed"))
-    at_end = suppressed.filter(suppressed[AT_END])[ROW].to_pylist()
-    return note["sums"]["loss"], at_end, len(suppressed) - len(at_end)
+def _decided(decide: DecideShards, rows: pa.Table) -> pa.Table:
+    """What shards decide about rows."""
+    in_order = rows.sort_by([(SHARD, "ascending"), (ROW, "ascending")]).combine_chunks()
+    return pa.Table.from_batches(decide(in_order.to_batches()))
 
 
 def loss_alone(stream: Stream, k: int, deadline: int) -> float:
@@ -86,7 +94,7 @@ def loss_alone(stream: Stream, k: int, deadline: int) -> float:
     return float(alone.metrics["loss"])
 
 
-def rows_of(stream: Stream, crowds: Sequence[int], counts: Sequence[int]) -> list[list[str]]:
+def rows_of(name: str, stream: Stream, crowds: Sequence[int], counts: Sequence[int]) -> list[list[str]]:
     """A line for each k, deadline and number of shards."""
     lines = []
     for k in crowds:
@@ -96,8 +104,8 @@ def rows_of(stream: Stream, crowds: Sequence[int], counts: Sequence[int]) -> lis
                 one = loss_alone(stream, k, deadline)
                 found = in_shards(stream, LeastLoss(stream.schema, k=k, deadline=deadline, reuse=200), shards)
                 lines.append(
-                    [str(k), f"{kind}, {deadline:,}", str(shards), str(found.shards), f"{one:.3f}",
-                     f"{found.loss:.3f}", f"{found.loss / one:.2f}", f"{found.suppressed:.2%}"]
+                    [name, str(k), f"{kind}, {deadline:,}", str(shards), str(found.shards), f"{one:.3f}",
+                     f"{found.loss:.3f}", f"{found.loss / one:.2f}", f"{found.left:.2%}", f"{found.suppressed:.2%}"]
                 )  # fmt: skip
     return lines
 
@@ -120,33 +128,43 @@ def drift_rows(stream: Stream) -> list[list[str]]:
             found = in_shards(stream, method, 16, again=again)
             lines.append(
                 [str(k), f"{deadline:,}", str(found.learnt), f"{one:.3f}", f"{found.loss:.3f}",
-                 f"{found.loss / one:.2f}", f"{found.suppressed:.2%}", f"{found.largest:.0%}"]
+                 f"{found.loss / one:.2f}", f"{found.left:.2%}", f"{found.suppressed:.2%}", f"{found.largest:.0%}"]
             )  # fmt: skip
     return lines
 
 
+def streams(data: Path | None, rows: int) -> dict[str, Stream]:
+    """The data sets of the table, those that are found; without any, imitations."""
+    found = real_streams(data, rows) if data else {}
+    return {name: found[name] for name in DATA if name in found} or synthetic_streams(rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure the table."""
-    asked = parser(__doc__, data="UCI's files of Adult")
+    """Measure both tables."""
+    asked = parser(__doc__, data="UCI's files of Adult and PM2.5, check-ins of Gowalla, flights of vega-datasets")
     asked.add_argument("--rows", type=int, default=30_000)
     given = parse(asked, arguments)
     rows = 400 if given.tiny else given.rows
-    adult = folder_with(given.data, "adult.data")
-    stream = (read_adult(adult) if adult else imitate_adult(rows, seed=1)).head(rows)
-    report = Report(__file__, given, data=stream.origin)
+    found = streams(given.data, rows)
+    report = Report(__file__, given, data="; ".join(stream.origin for stream in found.values()))
     crowds, counts = ((5,), (4,)) if given.tiny else ((10, 50), (4, 16))
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "key"
         key.write_bytes(bytes(range(32, 64)))
         columns = [
-            "k", "deadline, arrivals", "shards asked for", "used", "loss of one window", "in shards", "times",
-            "suppressed",
+            "data", "k", "deadline, arrivals", "shards asked for", "used", "loss of one window", "in shards", "times",
+            "decided again", "suppressed",
         ]  # fmt: skip
         with patch.dict(os.environ, SHOAL_KEY_FILE=str(key)):
-            report.table("loss", columns, rows_of(stream, crowds, counts))
+            lines = [
+                line
+                for name, stream in found.items()
+                for line in rows_of(name, stream, crowds, counts if name == "adult" else counts[-1:])
+            ]
+            report.table("loss", columns, lines)
             columns = [
                 "k", "deadline, arrivals", "times that cuts were learnt", "loss of one window", "in shards", "times",
-                "suppressed", "largest shard",
+                "decided again", "suppressed", "largest shard",
             ]  # fmt: skip
             report.table("drift", columns, drift_rows(drifting(400 if given.tiny else 4 * given.rows)))
     report.write()

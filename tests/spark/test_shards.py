@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-import shoal
 from shoal import KTarget, LeastLoss, ZAnonymity
 from shoal.errors import PolicyError, VaultError
 from shoal.schema import Numeric, Schema
 from shoal.spark.families import check_settings
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.columns import AT_END, CLOCK, DECIDED, ROW, SHARD, VERDICT, cast, wire_schema
-from shoal.spark.tuples import cuts
+from shoal.spark.records.columns import CLOCK, ROW, VERDICT, cast, wire_schema
 from shoal.spark.tuples.cuts import CutsFrom, TupleSharder
-from shoal.spark.tuples.drift import cuts_of_stretches, sampled_rows, stretches
+from shoal.spark.tuples.drift import sampled_rows, stretches
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
-from shoal.spark.tuples.trace import TupleTrace
 from tests.spark.scene import KEY
+from tests.spark.tuple_shards import Union, cuts_for, in_shards
 
 pytestmark = pytest.mark.compiled
 
@@ -55,77 +53,46 @@ def table(*, drifts: bool = False) -> pa.RecordBatch:
     return pa.record_batch({"id": people, "age": ages, "height": draw.normal(160, 12, ROWS).round()})
 
 
-def cuts_for(shards: int, rows: pa.RecordBatch) -> tuple[Recipe, tuple[CutsFrom, ...]]:
-    """The cuts of a stream, learnt on 40 rows of each stretch of 400."""
-    recipe = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120, reuse=20))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuts, "LEARNING_ROWS", 40)
-        starts = stretches(0, ROWS)
-        numbers = sampled_rows(starts, ROWS)
-        return recipe, cuts_of_stretches(rows.take(pa.array(numbers)), numbers, starts, recipe, shards)
+def recipe_of(**more: Any) -> Recipe:
+    return Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), **{"k": 5, "deadline": 120, "reuse": 20, **more}))
 
 
-def decided(shards: int, *, keeps: bool = False, drifts: bool = False) -> tuple[pa.Table, int]:
-    """Decisions of all shards about the table; with `keeps`, each shard is stored and opened again half way."""
-    rows = table(drifts=drifts)
-    recipe, all_cuts = cuts_for(shards, rows)
-    inner, used = shard_recipe(recipe), max(each.shards for each in all_cuts)
-    numbers = np.arange(ROWS)
-    of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
-    whole = rows.append_column(ROW, pa.array(numbers)).append_column(CLOCK, pa.array(numbers))
-    parts, left = [], []
-    for number in range(used):
-        own, shard = whole.filter(pa.array(of == number)), TupleShard(inner, number, rows.schema)
-        half = own.num_rows // 2
-        parts.append(shard.push(own.slice(0, half)))
-        if keeps:
-            shard = TupleShard(inner, number, rows.schema, shard.dump())
-        parts += [shard.push(own.slice(half)), *shard.finish(ROWS - 1)]
-    found = pa.Table.from_batches(parts)
-    is_left = pc.and_(found[AT_END], pc.equal(found[VERDICT], "suppressed")).fill_null(False)
-    left = sorted(found.filter(is_left)[ROW].to_pylist())
-    last = TupleShard(inner, used, rows.schema)
-    again = [last.push(whole.take(pa.array(left, pa.int64()))), *last.finish(ROWS - 1)] if left else []
-    return pa.concat_tables([found.filter(pc.invert(is_left)), *map(pa.table, again)]), used
-
-
-def audit(found: pa.Table, *, drifts: bool = False) -> Any:
-    records = found.filter(pc.is_valid(found[VERDICT])).sort_by([(DECIDED, "ascending"), (SHARD, "ascending")])
-    dead = np.sort(np.asarray(records.filter(pc.equal(records[VERDICT], "dead"))[ROW]))
-    trace = TupleTrace(5, False, dead)
-    written = pa.Table.from_batches(list(trace.batches(records.combine_chunks().to_batches())))
-    rows = records.filter(pc.equal(records[VERDICT], "released")).select(["age", "height"])
-    return shoal.audit(rows, pa.table(table(drifts=drifts)), written, POLICY)
+def decided(shards: int, *, halves: bool = False, drifts: bool = False) -> Union:
+    """Decisions of all shards about the table; cuts are learnt on 40 rows of each stretch of 400."""
+    rows, recipe = table(drifts=drifts), recipe_of()
+    return in_shards(recipe, rows, cuts_for(recipe, rows, shards, rows_of_learning=40), halves=halves)
 
 
 @pytest.mark.parametrize(("shards", "drifts"), [(1, False), (3, False), (16, False), (3, True), (16, True)])
 def test_the_union_of_shards_keeps_the_promise(shards: int, drifts: bool) -> None:
-    found, used = decided(shards, drifts=drifts)
-    report = audit(found, drifts=drifts)
+    found = decided(shards, drifts=drifts)
+    report = found.audit(table(drifts=drifts), POLICY)
     assert report.ok, report
     assert not report.warnings, report
-    assert used > 1 or shards == 1
-    counts = dict(zip(*np.unique(found[VERDICT].drop_null().to_pylist(), return_counts=True), strict=True))
+    assert found.shards > 1 or shards == 1
+    counts = found.counts()
     assert counts["dead"] == ROWS / 50
     assert sum(counts.values()) == ROWS
-    assert counts.get("suppressed", 0) <= 0.02 * ROWS
+    assert counts["suppressed"] <= 0.02 * ROWS
 
 
 def test_a_shard_that_is_stored_decides_the_same() -> None:
-    assert decided(3, keeps=True)[0].equals(decided(3)[0])
+    one, other = decided(3, halves=True), decided(3)
+    assert one.decided.equals(other.decided)
+    assert one.metrics == other.metrics
 
 
 def test_a_broken_union_is_convicted() -> None:
-    found, _ = decided(3)
-    place = found.schema.get_field_index("age")
-    ages = found["age"].to_pylist()
-    at = found[VERDICT].to_pylist().index("released")
+    found = decided(3)
+    rows = found.decided
+    ages, at = rows["age"].to_pylist(), rows[VERDICT].to_pylist().index("released")
     ages[at] = {"lo": ages[at]["lo"], "hi": ages[at]["hi"] + 1}
-    assert not audit(found.set_column(place, "age", pa.array(ages, found["age"].type))).ok
+    broken = rows.set_column(rows.schema.get_field_index("age"), "age", pa.array(ages, rows["age"].type))
+    assert not replace(found, decided=broken).audit(table(), POLICY).ok
 
 
 def test_cuts_depend_on_the_first_rows_only_and_shards_are_not_too_small() -> None:
-    recipe, rows = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120)), table()
+    recipe, rows = recipe_of(), table()
     sorter, other = TupleSharder(recipe), TupleSharder(recipe)
     sorter.learn(rows.slice(0, 400), 64)
     other.learn(rows.slice(0, 400), 64)
@@ -135,12 +102,12 @@ def test_cuts_depend_on_the_first_rows_only_and_shards_are_not_too_small() -> No
 
 
 def test_cuts_are_learnt_again_where_a_stream_drifts_and_only_there() -> None:
-    _, still = cuts_for(4, table())
-    assert [each.first for each in still] == [0]
+    recipe = recipe_of()
+    assert [each.first for each in cuts_for(recipe, table(), 4, rows_of_learning=40)] == [0]
     rows = table(drifts=True)
-    recipe, all_cuts = cuts_for(4, rows)
+    all_cuts = cuts_for(recipe, rows, 4, rows_of_learning=40)
     assert [each.first for each in all_cuts] in ([0, 400], [0, 800], [0, 400, 800])
-    assert cuts_for(4, rows)[1] == all_cuts
+    assert cuts_for(recipe, rows, 4, rows_of_learning=40) == all_cuts
     numbers = np.arange(ROWS)
     of = TupleSharder(recipe, all_cuts).read(rows, numbers).shards
     for each, end in zip(all_cuts, [*(later.first for later in all_cuts[1:]), ROWS], strict=True):
@@ -195,9 +162,21 @@ def test_what_cannot_be_divided_is_refused() -> None:
 def test_a_shard_with_pending_rows_goes_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     rows = table().slice(0, 20)
     numbers = pa.array(np.arange(20))
-    recipe = Recipe.of(LeastLoss(Schema(person="id", quasi=QUASI), k=5, deadline=120))
+    recipe = recipe_of()
     shard = TupleShard(shard_recipe(recipe), 0, rows.schema)
     shard.push(rows.append_column(ROW, numbers).append_column(CLOCK, numbers))
     del shard
     gc.collect()
     assert not caplog.records
+
+
+def test_only_pending_rows_are_kept_as_they_came() -> None:
+    rows, numbers = table(), pa.array(np.arange(ROWS))
+    given = rows.append_column(ROW, numbers).append_column(CLOCK, numbers)
+    shard = TupleShard(shard_recipe(recipe_of()), 0, rows.schema, keeps=True)
+    for first in range(0, ROWS, 100):
+        shard.push(given.slice(first, 100))
+        assert shard._kept.column(ROW).to_pylist() == shard._rows.tolist()
+        assert shard._kept.num_rows <= 120
+    again = TupleShard(shard_recipe(recipe_of()), 0, rows.schema, shard.dump(), keeps=True)
+    assert again._kept == shard._kept == given.take(pa.array(shard._rows)).select(shard._kept.schema.names)

@@ -24,7 +24,7 @@ from shoal.spark.flexible.shard import PENDING, FlexibleShard
 from shoal.spark.outcome import Decisions
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.columns import DECIDED, DETAILS, GROUP, REASON, ROW, SHARD, VERDICT, cast, decision_schema
-from shoal.spark.records.frames import by_shard, mapped, shards_of
+from shoal.spark.records.frames import by_shard, in_one_shard, mapped, only, shards_of
 from shoal.spark.records.numbering import NumberedRows
 
 if TYPE_CHECKING:
@@ -69,14 +69,10 @@ def _decide_left(
     alone: DataFrame, assigned: DataFrame, decide: DecideShards, count: int, schema: pa.Schema
 ) -> DataFrame | None:
     """Decide records that are pending in their shards, together in one more."""
-    from pyspark.sql import functions as f
-
-    left = alone.where(f"{VERDICT} = '{PENDING}'").select(ROW)
-    if count == 1 or not left.count():
+    left = alone.where(f"{VERDICT} = '{PENDING}'")
+    if count == 1 or not (many := left.count()):
         return None
-    ours = assigned.join(left, ROW, "left_semi").withColumn(SHARD, f.lit(count).cast("int"))
-    in_order = ours.select(*assigned.columns).repartition(1).sortWithinPartitions(ROW)
-    return mapped(in_order, decide.another(), schema).persist()
+    return mapped(in_one_shard(only(assigned, left, many), count), decide.another(), schema).persist()
 
 
 @dataclass(frozen=True, slots=True)

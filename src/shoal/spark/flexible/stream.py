@@ -30,7 +30,7 @@ from shoal.spark.outcome import Decisions, Outcome
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import packed
 from shoal.spark.records.columns import ROW, SHARD, VERDICT, cast, decision_schema
-from shoal.spark.records.frames import by_shard_with_markers, frame_of, mapped, shards_of, types_of
+from shoal.spark.records.frames import by_shard_with_markers, frame_of, in_one_shard, mapped, shards_of, types_of
 from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
@@ -91,10 +91,9 @@ def _continued(
     kept = decided.where(is_kept)
     if count > 1 and decided.where(f"{VERDICT} = '{PENDING}'").count():
         give = replace(work, gives_pending=True)
-        left = mapped(in_order, give, give.schema).repartition(1).sortWithinPartitions(ROW)
-        more = pa.schema([*give.schema, (SHARD, pa.int32())])
+        left = in_one_shard(mapped(in_order, give, give.schema), count)
         together = DecideShards(recipe, rows.types, known.calibration, last, again=True)
-        stored.append(mapped(mapped(left, InShard(count), more), together, schema).persist())
+        stored.append(mapped(left, together, schema).persist())
         kept = kept.union(stored[-1].where(is_kept))
     return kept, tuple(stored)
 
@@ -222,17 +221,6 @@ class ContinueFlexible:
         rows, _ = opened_rows(self.recipe, log)
         if rows is not None:
             shard.push(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class InShard:
-    """Moves records to one shard."""
-
-    shard: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.append_column(SHARD, pa.repeat(pa.scalar(self.shard, pa.int32()), batch.num_rows))
 
 
 def _metrics(notes: list[dict[str, Any]], counts: dict[str, int], *, known: FlexibleStream, k: int) -> dict[str, Any]:

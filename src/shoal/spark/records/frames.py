@@ -49,14 +49,29 @@ def by_shard_with_markers(frame: DataFrame, shards: int) -> DataFrame:
     return by_shard(frame.unionByName(every, allowMissingColumns=True), shards)
 
 
-def without(frame: DataFrame, others: DataFrame) -> DataFrame:
-    """Rows of a frame that another one does not have, by number. Few of them are sent to every task."""
+def in_one_shard(frame: DataFrame, shard: int) -> DataFrame:
+    """All rows in this shard, in one partition, in the order of the stream."""
     from pyspark.sql import functions as f
 
-    count, numbers = others.count(), others.select(ROW)
-    if not count:
-        return frame
-    return frame.join(f.broadcast(numbers) if count <= _MOST_BROADCAST else numbers, ROW, "left_anti")
+    return frame.withColumn(SHARD, f.lit(shard).cast("int")).repartition(1).sortWithinPartitions(ROW)
+
+
+def without(frame: DataFrame, others: DataFrame) -> DataFrame:
+    """Rows of a frame that another one does not have, by number. Few of them are sent to every task."""
+    count = others.count()
+    return frame.join(_sent(others, count), ROW, "left_anti") if count else frame
+
+
+def only(frame: DataFrame, others: DataFrame, count: int) -> DataFrame:
+    """Rows of a frame that another one has too, by number; it has `count`. Few of them are sent to every task."""
+    return frame.join(_sent(others, count), ROW, "left_semi")
+
+
+def _sent(others: DataFrame, count: int) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    numbers = others.select(ROW)
+    return f.broadcast(numbers) if count <= _MOST_BROADCAST else numbers
 
 
 def runs_of(batch: pa.RecordBatch, column: str) -> Iterator[tuple[int, pa.RecordBatch]]:

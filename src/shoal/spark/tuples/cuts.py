@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from shoal.methods.release import NO_REASON
-from shoal.methods.tuples.decider.lane_assignment import LaneAssignment
+from shoal.methods.tuples.decider.lane_assignment import CutSearch, LaneAssignment
 from shoal.methods.tuples.reader import TupleReader
 from shoal.spark.recipe import Recipe
 
@@ -23,6 +23,9 @@ LEARNING_ROWS: Final = 3_000
 """Cuts are learnt on this many rows at the beginning of the stream."""
 ROWS_OF_A_SHARD: Final = 2
 """A shard needs at least this many times k rows within the deadline."""
+
+_THOROUGH: Final = CutSearch(tuples=LEARNING_ROWS, pairs=4_000, quantiles=9)
+"""Cuts are learnt rarely, and what they cost in loss stays."""
 
 UNEVEN: Final = 4
 """Cuts are learnt again when a shard gets more than this many times its share of the rows, or less than 1/UNEVEN."""
@@ -64,7 +67,7 @@ class TupleSharder:
         self._reader = TupleReader(settings, recipe.secret())
         self._all_cuts: list[tuple[int, LaneAssignment]] = []
         for each in all_cuts or [CutsFrom(0, ())]:
-            made = LaneAssignment(self._reader.shape)
+            made = self._no_cuts()
             made.load(np.array(each.cuts, dtype=np.float64).reshape(len(each.cuts), 4))
             self._all_cuts.append((each.first, made))
 
@@ -90,12 +93,13 @@ class TupleSharder:
         """Choose cuts by these rows, for at most this many shards; they hold from the row `first` on."""
         values, usable, times, _ = self._opened(sample)
         values, rows = values[:, usable], np.flatnonzero(usable)
-        within, made = self._rows_within_deadline(times[usable]), LaneAssignment(self._reader.shape)
-        for count in range(min(shards, max(len(rows), 1)), 0, -1):
-            made.choose(values, rows, count)
-            found = np.bincount(made.lanes_of(values, rows), minlength=count)
-            if count == 1 or found.min() / len(rows) * within >= ROWS_OF_A_SHARD * self._settings.k:
+        within, made = self._rows_within_deadline(times[usable]), self._no_cuts()
+        made.choose(values, rows, min(shards, max(len(rows), 1)))
+        while made.lanes > 1:
+            found = np.bincount(made.lanes_of(values, rows), minlength=made.lanes)
+            if found.min() / len(rows) * within >= ROWS_OF_A_SHARD * self._settings.k:
                 break
+            made.load(made.dump()[:-1])  # cuts for fewer shards are the first of those for more
         self._all_cuts = [each for each in self._all_cuts if each[0] < first] + [(first, made)]
 
     def has_drifted(self, sample: pa.RecordBatch, rows: Ints) -> bool:
@@ -103,6 +107,9 @@ class TupleSharder:
         values, usable, _, _ = self._opened(sample)
         _, made = self._all_cuts[-1]
         return is_uneven(np.bincount(made.lanes_of(values[:, usable], rows[usable]), minlength=made.lanes))
+
+    def _no_cuts(self) -> LaneAssignment:
+        return LaneAssignment(self._reader.shape, search=_THOROUGH)
 
     def _opened(self, batch: pa.RecordBatch) -> tuple[Floats, npt.NDArray[np.bool_], Ints, Ints]:
         """Values of the quasi-identifiers, which rows are usable, their times and the hashes of their people."""

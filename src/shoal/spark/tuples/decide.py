@@ -3,15 +3,15 @@
 1. The first rows of the stream determine the cuts between shards; where it drifts, they are learnt again.
 2. Every row is read once, and gets its shard and the time of the whole stream.
 3. Each shard decides its rows in their order.
-4. Rows that found too few others in their shard at the end of the stream are decided together, in one more shard.
+4. Rows that found too few others in their shard are decided again together, in one more shard, by their own deadlines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,8 @@ from shoal.spark.outcome import Decisions
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.columns import (
     AHEAD,
-    AT_END,
     CLOCK,
+    DELAY,
     KEYS,
     ROW,
     SHARD,
@@ -34,13 +34,13 @@ from shoal.spark.records.columns import (
     cast,
     decision_schema,
 )
-from shoal.spark.records.frames import by_shard, collected, frame_of, mapped, shards_of
+from shoal.spark.records.frames import by_shard, in_one_shard, mapped, only, shards_of
 from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock
 from shoal.spark.tuples.cuts import CutsFrom, TupleSharder
 from shoal.spark.tuples.drift import learn_all_cuts
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
-from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
+from shoal.spark.tuples.trace import DecidedAgain, TupleTrace, tuple_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,6 +49,9 @@ _ASSIGNED = pa.schema([(SHARD, pa.int32()), (CLOCK, pa.int64())])
 _READ = pa.schema(
     [(SHARD, pa.int32()), (TIME, pa.int64()), *((name, pa.int64()) for name in KEYS), (USABLE, pa.bool_())]
 )
+
+LEFT: Final = f"coalesce({VERDICT} = '{SUPPRESSED}', false)"
+"""Decisions that one more shard replaces, in a batch."""
 
 
 def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisions:
@@ -66,16 +69,19 @@ def decide_tuples(rows: NumberedRows, recipe: Recipe, *, shards: int) -> Decisio
         last = assigned.selectExpr(f"max({CLOCK})").collect()[0][0] or 0
         ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
         assigned = assigned.where(f"not {AHEAD}")
-    first = mapped(by_shard(assigned, count), DecideShards(inner, rows.types, last), schema).persist()
-    left = f"{AT_END} and {VERDICT} = '{SUPPRESSED}'"
-    second = _decide_leftovers(first.where(left), assigned, TupleShard(inner, count, rows.types), last)
-    kept = first.where(f"not coalesce({left}, false)")
-    for more in (second, ahead):
-        kept = kept if more is None else kept.union(more)
+    decide = DecideShards(inner, rows.types, last)
+    alone = mapped(by_shard(assigned, count), decide, schema).persist()
+    again, kept = left_rows(alone.where(LEFT), count), alone
+    if again.rows:
+        ours = in_one_shard(only(assigned, alone.where(LEFT), again.rows), count)  # one task: they may be many
+        together = mapped(ours, replace(decide, again=True), schema).persist()
+        kept = alone.where(f"not {LEFT}").union(together)
+    if ahead is not None:
+        kept = kept.union(ahead)
     return Decisions(
         kept, method.output_schema,
         trace_of=lambda dead: TupleTrace(settings.k, settings.is_timed, dead),
-        metrics_of=partial(tuple_metrics, shards=count, is_timed=settings.is_timed),
+        metrics_of=partial(tuple_metrics, shards=count, is_timed=settings.is_timed, again=again),
     )  # fmt: skip
 
 
@@ -136,23 +142,24 @@ class DecideShards:
 
     recipe: Recipe
     types: pa.Schema
-    last: int
-    """The time of the whole stream at its end."""
+    last: int | None
+    """The time of the whole stream at its end, if it is known."""
+    again: bool = False
+    """Whether the rows were decided in other shards before."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, parts in shards_of(batches):
-            shard = TupleShard(self.recipe, number, self.types)
+            shard = TupleShard(self.recipe, number, self.types, again=self.again)
             for part in parts:
                 yield shard.push(part)
             yield from shard.finish(self.last)
 
 
-def _decide_leftovers(left: DataFrame, assigned: DataFrame, shard: TupleShard, last: int) -> DataFrame | None:
-    """Decide rows that were not due yet but found too few others in their shard: fewer than k of each shard, here."""
+def left_rows(left: DataFrame, shards: int) -> DecidedAgain:
+    """How many rows are left for one more shard, and how long they were pending; none if there is one shard only."""
     from pyspark.sql import functions as f
 
-    if not left.count():
-        return None
-    ours = assigned.join(f.broadcast(left.select(ROW)), ROW, "left_semi")  # fewer than k of each shard
-    rows = collected(ours, [ROW, CLOCK, *(name for name in assigned.columns if name not in (ROW, CLOCK))])
-    return frame_of([shard.push(rows), *shard.finish(last)], left)
+    if shards == 1:
+        return DecidedAgain()  # among fewer rows none finds more others
+    ((rows, delay),) = left.agg(f.count(ROW), f.sum(DELAY)).collect()
+    return DecidedAgain(rows, delay or 0)

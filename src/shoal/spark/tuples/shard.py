@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 
 from shoal.crypto.snapshots import open_state, seal_state
 from shoal.errors import PolicyError
+from shoal.methods.arrow_input import as_bytes
 from shoal.methods.release import RELEASED, SUPPRESSED, Release
 from shoal.spark.decision_rows import decisions_of_shard, groups_of_shard, note_of_shard
 from shoal.spark.recipe import Recipe
+from shoal.spark.records.blocks import packed
 from shoal.spark.records.columns import (
     AT_END,
     CLOCK,
@@ -33,6 +35,7 @@ from shoal.spark.records.columns import (
     VERDICT,
     cast,
     decision_schema,
+    wire_schema,
 )
 
 Ints = npt.NDArray[np.int64]
@@ -65,10 +68,23 @@ class TupleShard:
         The types of the input columns.
     state
         From dump() after the batch before.
+    again
+        Whether its rows were decided in other shards before, where they have been counted.
+    keeps
+        Whether pending rows are kept as they came, for another shard.
     """
 
-    def __init__(self, recipe: Recipe, shard: int, types: pa.Schema, state: bytes | None = None) -> None:
-        self._recipe, self._shard = recipe, shard
+    def __init__(
+        self,
+        recipe: Recipe,
+        shard: int,
+        types: pa.Schema,
+        state: bytes | None = None,
+        *,
+        again: bool = False,
+        keeps: bool = False,
+    ) -> None:
+        self._recipe, self._shard, self._again, self._keeps = recipe, shard, again, keeps
         self._method = recipe.make()
         self._types = pa.schema([*types, (CLOCK, pa.timestamp("ns", tz="UTC"))])
         self._rows = self._clocks = np.empty(0, dtype=np.int64)
@@ -76,11 +92,12 @@ class TupleShard:
         self._own = np.empty(0, dtype=np.int64)
         """Numbers of the same records in this shard."""
         self._decisions = 0
+        self.kept_schema = pa.schema([*wire_schema(types), (ROW, pa.int64()), (CLOCK, pa.int64())])
+        """The columns of kept rows."""
+        self._kept = self.left = pa.RecordBatch.from_pylist([], schema=self.kept_schema)
+        """Pending rows as they came, if they are kept; those of them that found too few others at the end."""
         if state is not None:
-            opened = open_state(recipe.secret(), state)
-            self._rows, self._clocks, self._own = (opened.arrays[name].copy() for name in ("rows", "clocks", "own"))
-            self._decisions = opened.header["decisions"]
-            self._method.restore(opened.arrays["method"].tobytes())
+            self._load(state)
         self._method.bind(self._types)
         self._shows_root = self._method.settings.suppressed == "root"
 
@@ -95,6 +112,8 @@ class TupleShard:
         first = self._method.counts["pushed"]
         self._rows, self._clocks = np.concatenate((self._rows, rows)), np.concatenate((self._clocks, clocks))
         self._own = np.concatenate((self._own, np.arange(first, first + len(rows))))
+        if self._keeps:
+            self._kept = pa.concat_batches([self._kept, cast(batch, self.kept_schema)])
         return self._decided(self._method.push_batch(cast(batch, self._types)), at_end=False)
 
     def pass_time(self, clock: int) -> pa.RecordBatch:
@@ -108,7 +127,12 @@ class TupleShard:
         them in another.
         """
         due = [] if clock is None else [self.pass_time(clock)]
-        return [*due, self._decided(self._method.flush(), at_end=True), self.note()]
+        pending = self._kept
+        ended = self._decided(self._method.flush(), at_end=True)
+        if self._keeps:
+            suppressed = ended.filter(pc.equal(ended.column(VERDICT), SUPPRESSED)).column(ROW)
+            self.left = pending.filter(pc.is_in(pending.column(ROW), suppressed))
+        return [*due, ended, self.note()]
 
     def note(self, **more: Any) -> pa.RecordBatch:
         """Counts and losses so far."""
@@ -118,7 +142,7 @@ class TupleShard:
         found = {
             "decided": decided, "max_delay": metrics["max_delay"], "clamped": metrics["clamped"], "sums": sums,
             **{name: metrics[name] for name in ("formed", "merged", "reused")},
-            "shard": self._shard, "pushed": counts["pushed"], "suppressed": counts["suppressed"],
+            "shard": self._shard, "again": self._again, "pushed": counts["pushed"], "suppressed": counts["suppressed"],
             "pending": len(self._own), **more,
         }  # fmt: skip
         return note_of_shard(self._shard, found, self.published)
@@ -132,9 +156,17 @@ class TupleShard:
         """The state, sealed."""
         arrays: dict[str, npt.NDArray[Any]] = {
             "rows": self._rows, "clocks": self._clocks, "own": self._own,
+            "kept": as_bytes(packed(self._kept).buffers()[2]),
             "method": np.frombuffer(self._method.snapshot(), dtype=np.uint8),
         }  # fmt: skip
         return seal_state(self._recipe.secret(), {"decisions": self._decisions}, arrays)
+
+    def _load(self, state: bytes) -> None:
+        opened = open_state(self._recipe.secret(), state)
+        self._rows, self._clocks, self._own = (opened.arrays[name].copy() for name in ("rows", "clocks", "own"))
+        self._decisions = opened.header["decisions"]
+        self._kept = pa.ipc.open_stream(opened.arrays["kept"].tobytes()).read_next_batch()
+        self._method.restore(opened.arrays["method"].tobytes())
 
     def _decided(self, release: Release, *, at_end: bool) -> pa.RecordBatch:
         trace, count = release.trace, release.trace.num_rows
@@ -147,6 +179,8 @@ class TupleShard:
         is_open = np.ones(len(self._own), dtype=np.bool_)
         is_open[places] = False
         self._rows, self._clocks, self._own = self._rows[is_open], self._clocks[is_open], self._own[is_open]
+        if self._keeps:
+            self._kept = self._kept.filter(pa.array(is_open))
         groups = trace.column("group")
         fields: dict[str, Any] = {
             ROW: rows, VERDICT: verdicts, REASON: trace.column("reason").cast(pa.string()),

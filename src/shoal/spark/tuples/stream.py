@@ -1,8 +1,11 @@
 """Tuple methods on streams: every micro-batch continues the shards of the one before.
 
 What the driver knows between micro-batches is sealed with the state: the cuts between shards, the clock of the stream,
-the first rows until cuts are learnt on them. Before that, all rows go to shard 0. When shards have become uneven, cuts
-are learnt again; rows that are pending stay in their shard.
+the first rows until cuts are learnt on them. Before that, all rows go to shard 0. After every stretch of rows, cuts
+that divided it unevenly are learnt again; rows that are pending stay in their shard.
+
+Rows that find too few others in their shard at the end of the stream are decided together in one more. Rows that become
+due before that must be decided at once: they are suppressed.
 """
 
 from __future__ import annotations
@@ -22,18 +25,18 @@ from shoal.methods.release import RELEASED, SUPPRESSED
 from shoal.spark.outcome import Decisions, Outcome
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import packed
-from shoal.spark.records.columns import AHEAD, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
-from shoal.spark.records.frames import by_shard_with_markers, mapped, shards_of
+from shoal.spark.records.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
+from shoal.spark.records.frames import by_shard_with_markers, in_one_shard, mapped, shards_of
 from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.tuples import cuts as learning
 from shoal.spark.tuples.clock import SKELETON, STATE, TIMES, MoveClock, time_after
 from shoal.spark.tuples.cuts import Cuts, CutsFrom, TupleSharder, is_uneven
-from shoal.spark.tuples.decide import RefuseAhead, assign_shards
+from shoal.spark.tuples.decide import LEFT, DecideShards, RefuseAhead, assign_shards, left_rows
 from shoal.spark.tuples.drift import ROWS_OF_A_STRETCH
 from shoal.spark.tuples.shard import TupleShard, shard_recipe
-from shoal.spark.tuples.trace import TupleTrace, tuple_metrics
+from shoal.spark.tuples.trace import DecidedAgain, TupleTrace, tuple_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +58,8 @@ def continue_tuples(
     schema = decision_schema(method.output_schema)
     known = TupleStream.opened(recipe, state).with_cuts(rows, recipe, shards)
     assigned = assign_shards(rows, recipe, (CutsFrom(rows.first, known.cuts),), is_timed=settings.is_timed)
-    ahead, last, stored = None, rows.end - 1 if rows.end else None, []
+    ahead, last = None, rows.end - 1 if rows.end else None
+    stored: list[DataFrame] = []
     if settings.is_timed:
         times, known = _moved_clock(assigned, settings.max_gap_ns, known)
         assigned = assigned.drop(TIME, USABLE, *KEYS).join(times.drop(STATE), ROW)
@@ -64,12 +68,21 @@ def continue_tuples(
         ahead = mapped(assigned.where(AHEAD).select(ROW, CLOCK), RefuseAhead(method.output_schema), schema)
         assigned = assigned.where(f"not {AHEAD}")
     work = ContinueShards(inner, rows.types, last, states, is_end)
-    decided = mapped(by_shard_with_markers(assigned, known.shards), work, schema).persist()
+    in_order = by_shard_with_markers(assigned, known.shards)
+    decided = mapped(in_order, work, schema).persist()
+    stored.append(decided)
+    left = f"{LEFT} and {AT_END}"
+    again = left_rows(decided.where(left), known.shards) if is_end else DecidedAgain()
+    if again.rows:
+        give = replace(work, gives_left=True)
+        ours = in_one_shard(mapped(in_order, give, give.schema), known.shards)
+        stored.append(mapped(ours, DecideShards(inner, rows.types, last, again=True), schema).persist())
+        decided = decided.where(f"not coalesce({left}, false)").union(stored[-1])
     oldest = None if settings.is_timed else rows.end - 1 - int(settings.deadline)
     decisions = Decisions(
         decided if ahead is None else decided.union(ahead), method.output_schema,
         trace_of=lambda dead: TupleTrace(settings.k, settings.is_timed, np.concatenate((known.dead, dead))),
-        metrics_of=partial(_metrics, is_timed=settings.is_timed), stored=(*stored, decided),
+        metrics_of=partial(_metrics, is_timed=settings.is_timed, again=again), stored=tuple(stored),
     )  # fmt: skip
     return decisions, lambda outcome: known.after(outcome, oldest).sealed(recipe)
 
@@ -90,7 +103,7 @@ class TupleStream:
     pushed: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     """How many rows every shard was given."""
     pushed_before: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    """The same when cuts were learnt."""
+    """The same at the beginning of the present stretch."""
 
     @classmethod
     def opened(cls, recipe: Recipe, state: bytes | None) -> TupleStream:
@@ -121,7 +134,7 @@ class TupleStream:
 
     def with_cuts(self, rows: NumberedRows, recipe: Recipe, shards: int) -> TupleStream:
         """With cuts for these rows: those known, or new ones where enough rows are there to learn them."""
-        if not (self.is_learning or self.is_uneven) or not rows.count:
+        if not self.is_learning or not rows.count:
             return self
         needed = learning.LEARNING_ROWS - (self.sample.num_rows if self.sample is not None else 0)
         first = rows.first_rows(needed)
@@ -136,23 +149,29 @@ class TupleStream:
         known = replace(self, cuts=learnt.cuts, is_learning=False, sample=None, pushed_before=self.pushed)
         return replace(known, shards=max(known.shards, learnt.shards))
 
-    @property
-    def is_uneven(self) -> bool:
-        """Whether the stream has drifted: since cuts were learnt, a shard got far more or far less than its share."""
-        before = np.zeros_like(self.pushed)
-        before[: len(self.pushed_before)] = self.pushed_before
-        found = (self.pushed - before)[: len(self.cuts) + 1]
-        return bool(found.sum() >= ROWS_OF_A_STRETCH * learning.LEARNING_ROWS) and is_uneven(found)
-
     def after(self, outcome: Outcome, oldest: int | None) -> TupleStream:
         """After a micro-batch; `oldest` is the number before that of any pending row."""
         pushed = np.zeros(self.shards, dtype=np.int64)
-        for note in outcome.notes:
+        for note in (note for note in outcome.notes if not note["again"]):
             pushed[note["shard"]] = note["pushed"]
         dead = self.dead
         if oldest is not None and outcome.refused is not None:
             dead = np.concatenate((dead, np.sort(outcome.refused["row"].to_numpy())))
-        return replace(self, pushed=pushed, dead=dead if oldest is None else dead[dead >= oldest])
+        known = replace(self, pushed=pushed, dead=dead if oldest is None else dead[dead >= oldest])
+        return known.after_a_stretch()
+
+    def after_a_stretch(self) -> TupleStream:
+        """If a stretch is full, judge its rows and begin the next: cuts that divide them unevenly are learnt again.
+
+        Every stretch is judged alone. Counted from the first row on, a shift late in a long stream would be a small
+        share of all rows, and noticed ever later.
+        """
+        before = np.zeros_like(self.pushed)
+        before[: len(self.pushed_before)] = self.pushed_before
+        found = (self.pushed - before)[: len(self.cuts) + 1]
+        if found.sum() < ROWS_OF_A_STRETCH * learning.LEARNING_ROWS:
+            return self
+        return replace(self, is_learning=self.is_learning or is_uneven(found), pushed_before=self.pushed)
 
 
 def _moved_clock(read: DataFrame, max_gap_ns: int, known: TupleStream) -> tuple[DataFrame, TupleStream]:
@@ -173,24 +192,36 @@ class ContinueShards:
     """The time of the whole stream after these rows; None if it is not certain yet."""
     states: ShardStates
     is_end: bool
+    gives_left: bool = False
+    """Whether to return the rows that find too few others at the end, as they came, instead of decisions."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what is returned."""
+        shard = self._make(0)
+        return shard.kept_schema if self.gives_left else shard.schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, parts in shards_of(batches):
-            make = partial(TupleShard, self.recipe, number, self.types)
-            shard: TupleShard = self.states.open(number, make, self._replay)
-            given = []
+            shard: TupleShard = self.states.open(number, partial(self._make, number), self._replay)
+            given, found = [], []
             for part in parts:
                 rows = part.filter(part.column(ROW).is_valid())
                 if rows.num_rows:
                     given.append(rows)
-                    yield shard.push(rows)
+                    found.append(shard.push(rows))
             if self.is_end:
-                yield from shard.finish(self.last)
+                found += shard.finish(self.last)
+                yield from [shard.left] if self.gives_left else found
                 continue
+            yield from found
             if self.last is not None:
                 yield shard.pass_time(self.last)
             chain = self.states.keep(number, shard, partial(sealed_rows, self.recipe, given, last=self.last))
             yield shard.note(chain=chain)
+
+    def _make(self, number: int, state: bytes | None = None) -> TupleShard:
+        return TupleShard(self.recipe, number, self.types, state, keeps=True)
 
     def _replay(self, shard: TupleShard, log: bytes) -> None:
         """Decide again what a shard was given."""
@@ -201,8 +232,11 @@ class ContinueShards:
             shard.pass_time(header["last"])
 
 
-def _metrics(notes: list[dict[str, Any]], counts: dict[str, int], *, is_timed: bool) -> dict[str, Any]:
+def _metrics(
+    notes: list[dict[str, Any]], counts: dict[str, int], *, is_timed: bool, again: DecidedAgain
+) -> dict[str, Any]:
     """The metrics of the whole stream so far; notes count all that their shards have decided."""
-    suppressed = sum(note["suppressed"] for note in notes)
-    whole = {RELEASED: sum(note["decided"] for note in notes) - suppressed, SUPPRESSED: suppressed}
-    return tuple_metrics(notes, whole, shards=len(notes), is_timed=is_timed)
+    decided, suppressed = (sum(note[name] for note in notes) for name in ("decided", "suppressed"))
+    whole = {RELEASED: decided - suppressed, SUPPRESSED: suppressed - again.rows}
+    shards = sum(not note["again"] for note in notes)
+    return tuple_metrics(notes, whole, shards=shards, is_timed=is_timed, again=again)

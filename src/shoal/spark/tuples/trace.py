@@ -58,21 +58,34 @@ class TupleTrace:
         return rows + 1 - np.searchsorted(self.dead, rows, side="right")
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedAgain:
+    """Rows that their shards suppressed, and that one more shard decided again: only the second decision counts."""
+
+    rows: int = 0
+    delay: int = 0
+    """How long they were pending in the first shards, in sum: nanoseconds, or arrivals."""
+
+
 def tuple_metrics(
-    notes: list[dict[str, Any]], counts: dict[str, int], *, shards: int, is_timed: bool
+    notes: list[dict[str, Any]],
+    counts: dict[str, int],
+    *,
+    shards: int,
+    is_timed: bool,
+    again: DecidedAgain = DecidedAgain(),  # noqa: B008 - it never changes
 ) -> dict[str, Any]:
     """The metrics of the union of all shards."""
     unit = 1 if is_timed else 10**9  # shards count arrivals as nanoseconds
     decided = max(counts[RELEASED] + counts[SUPPRESSED], 1)
-    again = sum(note["decided"] for note in notes) - counts[RELEASED] - counts[SUPPRESSED]
     sums = {name: sum(note["sums"][name] for note in notes) for name in ("loss", "loss_all", "delay")}
     return {
-        "loss": (sums["loss"] - again) / decided,  # a row that is decided again had lost everything the first time
-        "loss_all": (sums["loss_all"] - again) / decided,
-        "delay": sums["delay"] * unit / (decided + again),
-        "max_delay": max((note["max_delay"] * unit for note in notes), default=0),
+        "loss": (sums["loss"] - again.rows) / decided,  # they had lost everything the first time
+        "loss_all": (sums["loss_all"] - again.rows) / decided,
+        "delay": (sums["delay"] - again.delay / 10**9) * unit / decided,
+        "max_delay": max((round(note["max_delay"] * unit, 9) for note in notes), default=0),
         **{name: sum(note[name] for note in notes) for name in ("formed", "merged", "reused")},
         "suppressed": counts[SUPPRESSED],
-        "clamped": sum(note["clamped"] for note in notes),
+        "clamped": sum(note["clamped"] for note in notes if not note["again"]),
         "shards": shards,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,13 +14,19 @@ from shoal.methods.tuples.decider.base import Floats, Ints
 
 Bools = npt.NDArray[np.bool_]
 
-_PAIRS: Final = 96
-_EACH: Final = np.arange(_PAIRS)
-_CUTS: Final = tuple(np.linspace(0.1, 0.9, 3).tolist())
-"""The quantiles of an attribute at which it may be cut."""
-_SAMPLE: Final = 512
-"""Cuts are chosen by about this many tuples."""
 _NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CutSearch:
+    """How thoroughly cuts are searched. The default is fast enough for lanes, which are assigned again in rounds."""
+
+    tuples: int = 512
+    """Cuts are chosen by about this many tuples."""
+    pairs: int = 96
+    """Similarity of a part is measured on this many pairs of its tuples."""
+    quantiles: int = 3
+    """An attribute may be cut at this many quantiles."""
 
 
 class LaneAssignment:
@@ -30,8 +37,8 @@ class LaneAssignment:
     such tuples are together. Where no attribute divides well, row numbers do.
     """
 
-    def __init__(self, shape: Shape, *, smallest: float = 0.3) -> None:
-        self._shape, self._smallest = shape, smallest
+    def __init__(self, shape: Shape, *, smallest: float = 0.3, search: CutSearch = CutSearch()) -> None:  # noqa: B008
+        self._shape, self._smallest, self._search = shape, smallest, search
         self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
         self.version = 0
         """Changes when the cuts change."""
@@ -60,8 +67,8 @@ class LaneAssignment:
 
     def _best_cut(self, values: Floats) -> tuple[int, float]:
         """The attribute and cut that leave the most similar parts; by row number where no cut divides well."""
-        values = np.ascontiguousarray(values[:, :: 1 + values.shape[1] // _SAMPLE])
-        cuts = _fair_cuts(values, self._smallest)
+        values = np.ascontiguousarray(values[:, :: 1 + values.shape[1] // self._search.tuples])
+        cuts = _fair_cuts(values, self._smallest, self._search.quantiles)
         if not cuts:
             return _NONE, 0.0
         above = [values[a] > cut for a, cut in cuts]
@@ -71,9 +78,10 @@ class LaneAssignment:
 
     def _spreads(self, values: Floats, parts: list[Bools]) -> Floats:
         """For each part, the average distance of pairs of its tuples; the pairs are spread evenly."""
-        pairs = [_pairs(np.flatnonzero(is_in)) for is_in in parts]
+        count = self._search.pairs
+        pairs = [_pairs(np.flatnonzero(is_in), count) for is_in in parts]
         left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        means: Floats = self._distances(values, left, right).reshape(len(parts), _PAIRS).mean(axis=1)
+        means: Floats = self._distances(values, left, right).reshape(len(parts), count).mean(axis=1)
         return means
 
     def _distances(self, values: Floats, left: Ints, right: Ints) -> Floats:
@@ -92,14 +100,14 @@ class LaneAssignment:
         self.version += 1
 
 
-def _fair_cuts(values: Floats, smallest: float) -> list[tuple[int, float]]:
+def _fair_cuts(values: Floats, smallest: float, quantiles: int) -> list[tuple[int, float]]:
     """Attributes and their quantiles that leave both parts large enough."""
     count = values.shape[1]
     if not count:
         return []
     ordered = np.sort(values, axis=1)  # NaN comes last
     known = count - np.isnan(ordered).sum(axis=1)
-    places = (np.array(_CUTS)[:, None] * np.maximum(known - 1, 0)).astype(np.int64)
+    places = (np.linspace(0.1, 0.9, quantiles)[:, None] * np.maximum(known - 1, 0)).astype(np.int64)
     cuts: Floats = ordered[np.arange(len(values)), places].T
     above = (values[:, None, :] > cuts[:, :, None]).sum(axis=2) / count  # False for NaN
     is_fair = (np.minimum(above, 1 - above) >= smallest) & (known > 0)[:, None]
@@ -107,9 +115,9 @@ def _fair_cuts(values: Floats, smallest: float) -> list[tuple[int, float]]:
     return sorted(set(zip(attributes.tolist(), cuts[attributes, which].tolist(), strict=True)))
 
 
-def _pairs(chosen: Ints) -> tuple[Ints, Ints]:
+def _pairs(chosen: Ints, pairs: int) -> tuple[Ints, Ints]:
     """Pairs of these tuples, spread evenly."""
-    count = len(chosen)
-    left = _EACH % count
-    right = (left + 1 + _EACH * 7919 % max(count - 1, 1)) % count
+    count, each = len(chosen), np.arange(pairs)
+    left = each % count
+    right = (left + 1 + each * 7919 % max(count - 1, 1)) % count
     return chosen[left], chosen[right]
