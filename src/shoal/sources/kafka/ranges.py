@@ -64,7 +64,8 @@ class OffsetReader:
         at = start
         while at < end:
             messages = []
-            for message in self._ask(self._consumer.consume, _FETCH, timeout=_STEP_SECONDS):
+            wanted = min(_FETCH, end - at)  # the client waits for all that it is asked for, or the whole step
+            for message in self._ask(self._consumer.consume, wanted, timeout=_STEP_SECONDS):
                 error = message.error()
                 if error is None:
                     at = int(message.offset()) + 1
