@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import shoal.spark
+from shoal.spark.records import file_order
 from shoal.spark.records.columns import ROW
 from shoal.spark.records.file_order import with_files
 from shoal.spark.records.numbering import number_rows
@@ -83,6 +84,12 @@ def test_a_batch_publishes_what_one_machine_does_of_the_files_in_order(session: 
     there = shoal.spark.anonymize(frame, MADE(), shards=3).toArrow()
     assert there.column("number").to_pylist() == here.column("number").to_pylist()
     assert 0 < len(there) < sum(SIZES)
+
+
+def test_files_that_spark_names_in_two_ways(session: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_order, "_hashes", lambda frame: {})
+    found = number_rows(read(session, folder, "parquet"), ["number"], ["number"]).first_rows(40)
+    assert found.column("number").to_pylist() == list(range(40))
 
 
 def test_a_micro_batch_has_its_files_in_order(session: Any, folder: Path, stage: Stage) -> None:

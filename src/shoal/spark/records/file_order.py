@@ -129,10 +129,10 @@ def in_order_of_files(blocks: DataFrame, frame: DataFrame) -> tuple[DataFrame, l
     paths = _paths(frame, {file for file, _ in pieces.values()})
     in_order = sorted(pieces, key=lambda piece: (paths[pieces[piece][0]], pieces[piece][1], piece))
     ranks = {piece: rank for rank, piece in enumerate(in_order)}
-    by_part = [ranks[piece] for piece in sorted(pieces)]
-    firsts = [bisect_left(sorted(pieces), (part, 0)) for part in range(max(pieces)[0] + 1)]
+    by_part = sorted(pieces)
+    firsts = [bisect_left(by_part, (part, 0)) for part in range(by_part[-1][0] + 1)]
     first = f.element_at(_numbers(firsts), f.col(PART) + 1)
-    part = f.element_at(_numbers(by_part), first + f.col(RUN) + 1)
+    part = f.element_at(_numbers([ranks[piece] for piece in by_part]), first + f.col(RUN) + 1)
     names = [part.alias(name) if name == PART else f.col(name) for name in BLOCKS.names]
     return blocks.select(*names), [(ranks[part, run], block, count) for part, run, block, count, _, _ in found]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from inspect import signature
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +31,9 @@ def types_of(frame: DataFrame) -> pa.Schema:
     """The Arrow types of a DataFrame's columns."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    found: pa.Schema = to_arrow_schema(frame.schema)
+    # From 4.3 on PySpark has no default for the zone of times.
+    zone: Any = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    found: pa.Schema = to_arrow_schema(frame.schema, **zone)
     return found
 
 
