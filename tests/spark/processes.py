@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,8 @@ import shoal
 EXECUTOR = "CoarseGrainedExecutorBackend"
 WORKER = "pyspark.daemon"
 CLUSTER = "local-cluster[2,1,1024]"
+_LISTENS = "0A"
+"""The state of a socket that waits for connections, in /proc/net/tcp."""
 _PATIENCE = 900
 """Seconds until a run counts as hanging."""
 
@@ -28,11 +30,11 @@ class Run:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def wait_for_file(self, folder: Path, pattern: str) -> None:
-        """Wait until a folder has such a file, hidden ones included; fails if the run ends before."""
+    def wait_for_file(self, folder: Path, pattern: str, *, besides: Collection[Path] = ()) -> None:
+        """Wait until a folder has such a file, hidden ones included, and not one of these; fails if the run ends."""
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until and self._process.poll() is None:
-            if any(folder.glob(pattern)):
+            if any(path not in besides for path in folder.glob(pattern)):
                 return
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.01)
@@ -53,6 +55,20 @@ class Run:
                 self._process.wait(0.05)
         raise AssertionError(f"no process {name}: {self.end()}")
 
+    def wait_for_connection(self, name: str) -> None:
+        """Wait until a process whose command contains a name is connected to the driver; fails if the run ends."""
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until and self._process.poll() is None:
+            sockets = list(_sockets())
+            own = _inodes(self._process.pid)
+            ports = {local for local, _, state, inode in sockets if inode in own and state == _LISTENS}
+            others = {inode for number, command in self._group() if name in command for inode in _inodes(number)}
+            if any(remote in ports and inode in others for _, remote, _, inode in sockets):
+                return
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.01)
+        raise AssertionError(f"no process {name} is connected: {self.end()}")
+
     def kill_all(self) -> None:
         """Kill the driver and everything that it started."""
         os.killpg(self._process.pid, signal.SIGKILL)
@@ -72,6 +88,24 @@ class Run:
                     yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
                 continue  # it has ended
+
+
+def _sockets() -> Iterator[tuple[str, str, str, str]]:
+    """Local port, remote port, state and inode of all TCP sockets."""
+    for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in path.read_text().splitlines()[1:] if path.exists() else ():
+            words = line.split()
+            yield words[1].rpartition(":")[2], words[2].rpartition(":")[2], words[3], words[9]
+
+
+def _inodes(process: int) -> set[str]:
+    """The inodes of the sockets of a process."""
+    found = set()
+    with suppress(OSError):  # it may have ended
+        for path in Path(f"/proc/{process}/fd").iterdir():
+            with suppress(OSError):
+                found.add(os.readlink(path).removeprefix("socket:[").removesuffix("]"))
+    return found
 
 
 @contextmanager

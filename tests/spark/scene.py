@@ -30,6 +30,10 @@ TUPLES: dict[str, Any] = {
         "school": {"kind": "categorical", "hierarchy": {"kind": "nested", "tree": SCHOOLS}},
     },
 }  # fmt: skip
+DIVERSE: dict[str, Any] = {
+    "l": 3, "entropy_l": 2.5, "t": 0.3, "reference": {"work": {"w0": 0.34, "w1": 0.33, "w2": 0.33}},
+}  # fmt: skip
+"""What may be asked of the sensitive values of tuples."""
 
 EVENTS: dict[str, Any] = {
     "method": "z-anonymity", "attribute": "site", "z": 3, "window": "10min",

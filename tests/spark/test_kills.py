@@ -18,7 +18,7 @@ from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
 from tests.spark.flexible.test_shards import promise, records
-from tests.spark.processes import EXECUTOR, WORKER, start
+from tests.spark.processes import EXECUTOR, start
 from tests.spark.scene import EVENTS, TUPLES, Stage, events, people
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
@@ -36,16 +36,17 @@ def no_logs_are_left() -> Iterator[None]:
 def test_a_release_survives_the_death_of_an_executor_and_of_the_driver(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Both die while rows are being written."""
     stage.write(events(3000), files=3)
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
     Pipeline(load_policy(stage.policy(EVENTS, "here", time=True))).run()
     policy = stage.policy(EVENTS, "there", time=True)
-    with start(policy, stage.key) as run:
-        run.wait_for(WORKER)
+    with start(policy, stage.key, master="local[2]") as run:
+        run.wait_for_file(stage.folder, ".there.partial/*")
         run.kill_all()
     assert not list((stage.folder / "there").glob("*"))
     with start(policy, stage.key) as run:
-        run.wait_for(WORKER)
+        run.wait_for_file(stage.folder, ".there.partial/*")
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors

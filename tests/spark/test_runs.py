@@ -19,10 +19,13 @@ from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.schema import Numeric, Schema
+from shoal.spark.recipe import Recipe
 from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.run import SparkRun
+from shoal.spark.tuples import cuts
 from tests.docs.pages import blocks
-from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events, people
+from tests.spark.scene import DIVERSE, EVENTS, KEY, TUPLES, Stage, events, people
+from tests.spark.tuple_shards import cuts_for, in_shards
 
 ONE_COLUMN = {**EVENTS, "lateness": "40s"}
 TWO_COLUMNS = {
@@ -99,8 +102,12 @@ def test_records_are_kept_in_dead_letters_only_if_asked(
 
 @pytest.mark.parametrize(
     ("anonymize", "time"),
-    [(TUPLES, False), ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True)],
-    ids=["arrivals", "durations, late rows"],
+    [
+        (TUPLES, False),
+        ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True),
+        ({**TUPLES, **DIVERSE}, False),
+    ],
+    ids=["arrivals", "durations, late rows", "l and t"],
 )
 def test_tuples_are_anonymous_on_the_union(session: Any, stage: Stage, anonymize: dict[str, Any], time: bool) -> None:
     rows = people(3000)
@@ -130,20 +137,35 @@ def test_shuffled_rows_are_taken_in_the_order_that_is_named(session: Any, partit
     made = partial(
         shoal.ZAnonymity, z=2, window="20s", person="id", time="ts", attribute="site", lateness="5s", carry=["number"]
     )
-    here = made(key=KEY).anonymize(pa.Table.from_pylist(rows)).rows.column("number").to_pylist()
+    here = made(key=KEY).anonymize(pa.Table.from_pylist(rows))
     frame = session.createDataFrame(rows).repartition(partitions)
-    there = shoal.spark.anonymize(frame, made(), order="number", shards=3).select("number").collect()
-    assert sorted(row[0] for row in there) == sorted(here)
+    there = shoal.spark.anonymize(frame, made(), order="number", shards=3).toArrow()
+    assert 0 < here.rows.num_rows < 1500
+    assert there.select(here.rows.schema.names).to_pylist() == here.rows.to_pylist()
+    policy = {
+        "stream": {"person": "id", "time": "ts", "carry": ["number"], "carry_identifying": True},
+        "anonymize": {**EVENTS, "z": 2, "window": "20s", "lateness": "5s"},
+    }
+    report = shoal.audit(there.select(here.rows.schema.names), pa.Table.from_pylist(rows), here.trace, policy)
+    assert report.ok, report
 
 
-def test_tuples_of_any_number_of_partitions_are_published_alike(session: Any) -> None:
+def test_tuples_of_any_number_of_partitions_are_published_as_by_the_same_shards_in_one_process(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards are so small that many rows are decided again in one more."""
+    monkeypatch.setattr(cuts, "ROWS_OF_A_SHARD", 0.3)
     rows = [{"number": number, **row, "age": row["age"] or 40} for number, row in enumerate(people(900))]
     schema = Schema(person="id", quasi=[Numeric("age", low=17, high=90), Numeric("income", low=0, high=1500)])
-    method = shoal.LeastLoss(schema, k=5, deadline=200)
+    method = shoal.LeastLoss(schema, k=5, deadline=60)
     frames = [session.createDataFrame(rows).repartition(partitions) for partitions in (1, 3, 16)]
-    found = [shoal.spark.anonymize(frame, method, order="number", shards=3).toArrow().to_pylist() for frame in frames]
-    assert found[0] == found[1] == found[2]
-    assert 0.9 * 900 < len(found[0]) < 900
+    found = [shoal.spark.anonymize(frame, method, order="number", shards=12).toArrow().to_pylist() for frame in frames]
+    recipe, (table,) = Recipe.of(method), pa.Table.from_pylist(rows).select(method.columns).to_batches()
+    union = in_shards(recipe, table, cuts_for(recipe, table, 12, rows_of_learning=cuts.LEARNING_ROWS))
+    assert found[0] == found[1] == found[2] == union.rows.to_pylist()
+    assert union.shards == 12
+    assert len(union.again) > union.counts()["suppressed"] + 20
+    assert min(Counter(map(repr, found[0])).values()) >= 5
 
 
 def test_sets_of_an_epoch_are_combined_in_a_dataframe(session: Any) -> None:

@@ -20,16 +20,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 def test_a_release_of_sets_survives_the_death_of_an_executor_and_of_the_driver(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Both die when a task that holds a part has connected to the driver: the search begins, or has begun."""
     stage.write(visits(), files=3)
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
     Pipeline(load_policy(policy(stage, COUNTED, "here"))).run()
     there = policy(stage, COUNTED, "there")
     with start(there, stage.key, master="local[2]") as run:
-        run.wait_for(WORKER)
+        run.wait_for_connection(WORKER)
         run.kill_all()
     assert {path.name for path in stage.folder.glob("there.parquet*")} <= {"there.parquet.partial"}
     with start(there, stage.key) as run:
-        run.wait_for(WORKER)
+        run.wait_for_connection(WORKER)
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors

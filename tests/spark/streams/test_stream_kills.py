@@ -36,8 +36,8 @@ def no_logs_are_left() -> Iterator[None]:
     shutil.rmtree(Path(str(found.origin)).parent / "work", ignore_errors=True)
 
 
-def with_checkpoint(policy: Path) -> Path:
-    policy.write_text(policy.read_text() + '\n[checkpoint]\npath = "state"\nevery = "1s"\n')
+def with_checkpoint(policy: Path, state: str = "state") -> Path:
+    policy.write_text(policy.read_text() + f'\n[checkpoint]\npath = "{state}"\nevery = "1s"\n')
     return policy
 
 
@@ -77,20 +77,30 @@ def test_a_stream_of_events_survives_kills_at_several_steps_and_a_signal(
 
 
 @pytest.mark.parametrize("family", ["tuples", "flexible"])
-def test_a_stream_of_rows_survives_a_kill_of_everything(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, family: str
+def test_a_stream_of_rows_survives_kills_of_everything_and_of_an_executor(
+    session: Any, stage: Stage, family: str, no_logs_are_left: None
 ) -> None:
-    monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
-    rows = people(1200) if family == "tuples" else records()
+    """All of it dies once after a shard has stored its state, an executor before the same micro-batch is committed."""
+    rows = people(4000) if family == "tuples" else records()
+    anonymize = TUPLES if family == "tuples" else promise(stage.folder)
     stage.write(rows, files=2)
-    policy = with_checkpoint(stage.policy(TUPLES if family == "tuples" else promise(stage.folder), "there"))
+    SparkStream(
+        load_policy(with_checkpoint(stage.policy(anonymize, "here"), "here-state")), Observer(), master=LOCAL
+    ).execute()
+    policy, state = with_checkpoint(stage.policy(anonymize, "there")), stage.folder / "state"
     with start(policy, stage.key, master=LOCAL) as run:
-        run.wait_for_file(stage.folder / "state", "shard-*")
+        run.wait_for_file(state, "shard-*")
         run.kill_all()
-    with start(policy, stage.key, master=LOCAL) as run:
+    old = set(state.glob("shard-*"))
+    with start(policy, stage.key) as run:
+        run.wait_for_file(state, "shard-*", besides=old)
+        os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors
+    assert stage.rows("there").to_pylist() == stage.rows("here").to_pylist()
+    assert stage.letters("there") == stage.letters("here")
     trace = stage.trace("there")
+    assert trace.to_pylist() == stage.trace("here").to_pylist()
     decided = trace["row"].to_pylist()
     assert len(set(decided)) == len(decided)
     assert len(decided) == len(rows) if family == "tuples" else len(decided) > 0.97 * len(rows)
@@ -103,6 +113,7 @@ def test_lost_shuffles_and_lost_blocks_are_computed_again_with_the_same_result(
 ) -> None:
     """After the shards are decided, what executors store is lost; the shards are decided again by the same attempt."""
     monkeypatch.setattr(cuts, "LEARNING_ROWS", 400)
+    monkeypatch.setattr(cuts, "ROWS_OF_A_SHARD", 0.3)  # small shards: rows are left at the end
     stage.write(people(900), files=2)
     local = Path(session.conf.get("spark.local.dir"))
     count, lost = Decisions.counts, []
@@ -117,12 +128,18 @@ def test_lost_shuffles_and_lost_blocks_are_computed_again_with_the_same_result(
         return found
 
     def run(name: str) -> Any:
-        policy = stage.policy(TUPLES, name)
+        policy = stage.policy({**TUPLES, "deadline": 60}, name)
         policy.write_text(policy.read_text() + f'\n[checkpoint]\npath = "{name}-state"\n')
-        SparkStream(load_policy(policy), Observer(), master="local[2]", shards=3).execute()
+        SparkStream(load_policy(policy), Observer(), master="local[2]", shards=12).execute()
         return stage.rows(name).to_pylist(), stage.trace(name).to_pylist(), stage.letters(name)
 
     expected = run("one")
     monkeypatch.setattr(Decisions, "counts", losing)
     assert run("two") == expected
     assert lost
+    groups = [line["group"] for line in expected[1] if line["group"] is not None]
+    assert {group % 2**40 for group in groups} == {*range(13)}, "the last shard publishes some of what is left"
+    report = shoal.audit(
+        stage.rows("two"), str(stage.folder / "in"), stage.trace("two"), str(stage.folder / "two.toml")
+    )
+    assert report.ok, report

@@ -16,7 +16,7 @@ from shoal.crypto.keys import as_secret
 from shoal.encode.sealed import read_sealed_trace
 from shoal.spark.streams.state import Commit, StateFolder
 from shoal.spark.tuples import cuts
-from tests.spark.scene import KEY, TUPLES, Stage, people
+from tests.spark.scene import DIVERSE, KEY, TUPLES, Stage, people
 from tests.spark.streams.test_dataframes import Crash, published
 
 ROWS, FILES = 2400, 3
@@ -43,7 +43,7 @@ def test_micro_batches_are_identical_through_crashes_and_anonymous_on_the_union(
     for number, path in enumerate(sorted((stage.folder / "in").iterdir())):
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     monkeypatch.setattr(cuts, "LEARNING_ROWS", 1200)
-    timed = {**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}
+    timed = {**TUPLES, **DIVERSE, "method": "fads", "deadline": "400s", "reuse": "40s"}
     policy = stage.policy(timed, "there", kind="parquet", time=True)
     expected = streamed(session, stage, policy, "one")
     write, crashes = StateFolder.write, {1, 2}
@@ -61,6 +61,7 @@ def test_micro_batches_are_identical_through_crashes_and_anonymous_on_the_union(
     trace = pa.concat_tables([read_sealed_trace(path, as_secret(KEY)) for path in traces])
     report = shoal.audit(rows, str(stage.folder / "in"), trace, str(policy))
     assert report.ok, report
+    assert report.metrics["l"]["work"] == 3
     assert len(rows) > 0.8 * ROWS
     used = {group % 2**40 for group in trace["group"].to_pylist() if group is not None}
     assert len(used) > 1
