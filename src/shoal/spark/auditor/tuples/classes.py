@@ -117,8 +117,9 @@ class JudgeClasses:
         number = np.where(rows.release.broken, -1, clusters.number)
         count = len(clusters.people)
         size = np.bincount(number[number >= 0], minlength=count)
-        grown = read_growth(clusters.number, rows.link.formed, rows.decisions.event, count)
-        yield from self._diversity(rows, Classes(number, size, size, are_people=False), grown, notes)
+        if self.plan.has_events:  # else rows of one event, which are in a secret order, would seem to come one by one
+            grown = read_growth(clusters.number, rows.link.formed, rows.decisions.event, count)
+            yield from self._diversity(rows, Classes(number, size, size, are_people=False), grown, notes)
         grouped = clusters.number >= 0
         yield result(
             OfClusters(
@@ -236,7 +237,7 @@ class _Rows:
         decisions = Decisions(
             row=numbers["row"], verdict=np.full(count, RELEASED), exists=every, first=numbers["first"] > 0,
             is_shown=every, is_linked=True, group=numbers["group"], delay=numbers["delay"],
-            reused=numbers["reused"] > 0, event=numbers["event"],
+            reused=numbers["reused"] > 0, event=numbers["event"] if plan.has_events else None,
         )  # fmt: skip
         decided = numbers["decided"]
         timeline = Timeline(decided, decided, decided, decided, decided, is_clear=True)

@@ -47,7 +47,7 @@ class Entries:
     carriers: Any
 
     @classmethod
-    def of(cls, batches: Sequence[pa.RecordBatch], first: int, count: int) -> Entries:
+    def of(cls, batches: Sequence[pa.RecordBatch], first: int, *, has_events: bool) -> Entries:
         """The entries of some batches."""
         found = EntryNumbers.of(batches, _ENTRY, first)
         numbers = found.numbers
@@ -55,7 +55,7 @@ class Entries:
         decisions = Decisions(
             row=found.row, verdict=numbers["verdict"], exists=found.exists, first=found.first,
             is_shown=numbers["position"] >= 0, is_linked=True, group=numbers["group"], delay=numbers["delay"],
-            reused=numbers["reused"] > 0, event=event,
+            reused=numbers["reused"] > 0, event=event if has_events else None,
         )  # fmt: skip
         carriers = None
         if batches and "\1carriers" in batches[0].schema.names:

@@ -29,7 +29,13 @@ from shoal.spark.auditor.tuples.facts import Facts, ReadFacts, ReadTrace, TraceF
 from shoal.spark.auditor.tuples.records import Checked, CheckRecords
 from shoal.spark.auditor.tuples.sending import Persons, Plan, SendRecords, SendReleased
 
-_TRACE: Final = ("row", "verdict", "group", "delay", "reused", "event", "reason")
+_TRACE: Final = ("row", "verdict", "group", "delay", "reused", "reason")
+_EVENT: Final = "event"
+"""With deadlines as durations, a trace that was written on Spark does not have this column."""
+_NO_EVENTS: Final = (
+    "Which rows were published together, and l and t each time a cluster grew, were not checked: the trace has no column "
+    "event."
+)
 NOT_ON_SPARK: Final = (
     "Whether every value is spelled in one way was not checked: not on Spark.",
     "Whether delays of the trace agree with the order of its decisions was not checked: not on Spark.",
@@ -65,7 +71,7 @@ class _Judge:
         truth_bins = TruthBins(records, bins)
         for part in self._engine.run(files.trace, ReadTrace(promise, records, truth_bins)):
             trace.merge(part)
-        if not has_columns(trace, _TRACE, notes):
+        if not has_columns(trace, _TRACE if promise.is_timed else (*_TRACE, _EVENT), notes):
             return
         add_all(notes, trace.findings)
         if not is_as_long(trace, released, "classes", notes):
@@ -73,7 +79,7 @@ class _Judge:
         plan = Plan(
             self._policy, promise, facts.spans, truth_bins, max(-(-released // bins), 1), bins,
             has_identifiers=promise.person != "row" or facts.has_row_column,
-            is_strange=facts.has_strange(promise.columns),
+            is_strange=facts.has_strange(promise.columns), has_events=_EVENT in trace.columns,
         )  # fmt: skip
         self._report(facts, trace, self._engine.run(*self._steps(plan, facts, trace)))
 
@@ -105,6 +111,8 @@ class _Judge:
         add_all(notes, [*parts, *of.get(Finding, [])], NOT_ON_SPARK)
         if promise.is_timed:
             notes.skip("The age of reused clusters, the history of k and lost records were not checked: not on Spark.")
+        if _EVENT not in trace.columns:
+            notes.skip(_NO_EVENTS)
         if promise.diversity.needs_reference:
             notes.skip("t was not checked in clusters: its references are in the trace, which is not read on Spark.")
         if "carriers" not in trace.columns:

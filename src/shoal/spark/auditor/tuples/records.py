@@ -74,7 +74,7 @@ class CheckRecords:
         linked = linked_batches(kinds)
         others = [unpacked(data) for data in kinds.get("others", ())]
         release = released_rows(linked)
-        entries = Entries.of([*linked, *others], first, len(truth))
+        entries = Entries.of([*linked, *others], first, has_events=plan.has_events)
         decisions = entries.decisions
         notes = Notes(numbers=entries.position[decisions.is_shown])
         attributes = plan.attributes(release, truth)
@@ -89,8 +89,9 @@ class CheckRecords:
         check_cover(attributes, link.row, link.known, notes, nulls=nulls, exempt=link.is_root)
         check_unchanged(promise, release, truth, link.row, notes)
         self._check_names(release, truth, link.row, notes)
-        early = entries.decisions.row + first > entries.event
-        note_events(decisions, early & decisions.exists, entries.displaced & decisions.counted, notes)
+        if plan.has_events:
+            early = entries.decisions.row + first > entries.event
+            note_events(decisions, early & decisions.exists, entries.displaced & decisions.counted, notes)
         delays = check_written_delays(decisions, promise, notes)
         arrived = self._arrived(number, decisions, len(truth))
         undecided = self._check_undecided(decisions, arrived, len(truth), notes)

@@ -41,6 +41,8 @@ class Plan:
     """Whether persons have identifiers; else they are the numbers of rows."""
     is_strange: bool
     """Whether the release has columns or labels that it must not have: they may be identifiers."""
+    has_events: bool = True
+    """Whether the trace says with which arrival each row was decided."""
 
     def attributes(self, release: Rows, truth: Rows) -> tuple[Attribute, ...]:
         """Read the quasi-identifiers of both sides."""
