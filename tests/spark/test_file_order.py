@@ -21,7 +21,7 @@ from tests.spark.scene import KEY, Stage, events
 SIZES = (20, 1300, 5, 400, 275)
 NAMES = ("2024/a b.{}", "2024/c.{}", "2024-x/a%20.{}", "2025/a.{}", "2025/b.{}")
 """Sorted as one machine sorts them: folder by folder."""
-COLUMNS = "id string, ts long, site string, number long"
+COLUMNS = "id string, ts long, site string, app string, number long"
 MADE = partial(shoal.ZAnonymity, z=2, window="20s", person="id", time="ts", attribute="site", carry=["number"])
 
 
@@ -68,6 +68,7 @@ def test_records_are_numbered_by_file_and_place(session: Any, folder: Path, kind
         numbered = number_rows(frame, ["number"], ["number"])
         found = sorted((row[ROW], row["number"]) for row in numbered.frame.collect())
         wanted = [row["number"] for row in frame.select("number").orderBy("number").collect()]
+        assert None not in wanted
         assert [number for _, number in found] == wanted
         assert [row for row, _ in found] == list(range(len(wanted)))
         assert [row["number"] for row in numbered.first_rows(30).to_pylist()] == wanted[:30]

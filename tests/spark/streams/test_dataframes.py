@@ -137,8 +137,6 @@ def test_the_query_that_started_last_has_the_state(tmp_path: Path) -> None:
     first.require()
     with pytest.raises(CheckpointError, match="has taken over"):
         second.require()
-    for owner in (first, second):
-        owner.release()
 
 
 def test_frames_that_do_not_fit_are_refused_before_a_query_starts(session: Any, stage: Stage) -> None:

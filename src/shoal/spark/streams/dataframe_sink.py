@@ -53,24 +53,20 @@ class QueryOwner:
     """Who uses the folder of a state: the query that started last. One that started before stops at its next commit."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._run = folder, ""
+        self._folder = folder
         self._owned: Ownership | None = None
+        self._run: str | None = None
 
     def take(self, run: str | None) -> None:
         """Take the folder over, once for each start of a query."""
         if self._owned is None or run != self._run:
-            self.release()
-            self._owned, self._run = Ownership(self._folder, take_over=True), run or ""
+            self._owned, self._run = Ownership(self._folder, take_over=True), run
+            self._owned.release()  # a lock would keep nobody out: every start takes over
 
     def require(self) -> None:
         """Raise CheckpointError if another query has taken over."""
         if self._owned is not None:
             self._owned.require()
-
-    def release(self) -> None:
-        """Unlock the folder."""
-        if self._owned is not None:
-            self._owned.release()
 
 
 def stream_writer(
