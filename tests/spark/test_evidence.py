@@ -69,8 +69,7 @@ def test_a_batch_is_audited_in_full(session: Any, stage: Stage, name: str) -> No
     published.write.parquet(release)
     assert 0 < pq.read_table(release).num_rows <= len(rows)
     reports = [shoal.audit(release, truth, read_private_trace(trace), policy)]
-    if name != "durations":  # their trace does not name events, which the audit on Spark needs
-        reports.append(shoal.spark.audit(release, truth, trace, policy))
+    reports.append(shoal.spark.audit(release, truth, trace, policy))
     require_clean(reports, allowed=frozenset({"pending"}) if name == "flexible" else frozenset())
     if name == "z":
         here = shoal.ZAnonymity(z=3, window="10min", person="id", time="ts", attribute="site", lateness="40s", key=KEY)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONTINUE: Final[Mapping[str, Any]] = {"z": continue_z, "tuples": continue_tuples, "flexible": continue_flexible}
+STATE_FORMAT: Final = 2
+"""Of the files of a state; a folder with another one is refused."""
 _KNOWN: Final = "known"
 """What the driver knows after a micro-batch, sealed, is in the file of this name with the attempt's."""
 
@@ -196,7 +198,7 @@ class MicroBatches:
 
 def identity_of(recipe: Recipe, shards: int) -> str:
     """Which method, settings, key and shards a state belongs to."""
-    known = orjson.dumps([recipe.method, dict(recipe.header), recipe.key_mark, shards])
+    known = orjson.dumps([STATE_FORMAT, recipe.method, dict(recipe.header), recipe.key_mark, shards])
     return hashlib.sha256(known).hexdigest()
 
 
@@ -204,8 +206,8 @@ def require_same(state: Path, recipe: Recipe, shards: int, before: Commit | None
     """Raise CheckpointError if a commit is of another stream."""
     if before is not None and before.more["identity"] != identity_of(recipe, shards):
         raise CheckpointError(
-            f"{state}: is of another method, other settings, another key or another number of shards; name "
-            "a new folder, or go back to what it was made with"
+            f"{state}: is of another method, other settings, another key, another number of shards or another version "
+            "of shoal; name a new folder, or go back to what it was made with"
         )
 
 

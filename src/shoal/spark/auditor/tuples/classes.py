@@ -113,11 +113,12 @@ class JudgeClasses:
         if rows.carriers is not None:
             compare_carriers(rows.carriers, clusters, notes)
         check_together(rows.decisions, notes, rows.displaced)
-        check_reuse(rows.decisions, None if promise.is_timed else rows.timeline, promise, notes)
+        if self.plan.has_events:  # else rows of one event, which are in a secret order, would seem to come one by one
+            check_reuse(rows.decisions, None if promise.is_timed else rows.timeline, promise, notes)
         number = np.where(rows.release.broken, -1, clusters.number)
         count = len(clusters.people)
         size = np.bincount(number[number >= 0], minlength=count)
-        if self.plan.has_events:  # else rows of one event, which are in a secret order, would seem to come one by one
+        if self.plan.has_events:
             grown = read_growth(clusters.number, rows.link.formed, rows.decisions.event, count)
             yield from self._diversity(rows, Classes(number, size, size, are_people=False), grown, notes)
         grouped = clusters.number >= 0

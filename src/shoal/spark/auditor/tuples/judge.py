@@ -33,8 +33,8 @@ _TRACE: Final = ("row", "verdict", "group", "delay", "reused", "reason")
 _EVENT: Final = "event"
 """With deadlines as durations, a trace that was written on Spark does not have this column."""
 _NO_EVENTS: Final = (
-    "Which rows were published together, and l and t each time a cluster grew, were not checked: the trace has no column "
-    "event."
+    "Which rows were published together, whether clusters existed when they were reused, and l and t each time one grew, "
+    "were not checked: the trace has no column event."
 )
 NOT_ON_SPARK: Final = (
     "Whether every value is spelled in one way was not checked: not on Spark.",
