@@ -154,7 +154,7 @@ def test_messages_that_wait_are_not_read_again_and_again(tmp_path: Path, monkeyp
     for ts in range(51, 71):
         logs.add(B, ts)
         found.step()
-    assert logs.read_messages <= 20 * (10 + 1 + 1), "of the one that is ahead at most ten, of the other what is taken"
+    assert logs.read_messages < 600, "of the one that is ahead at first half, and then ever less"
 
 
 # ---- the bound
@@ -164,16 +164,16 @@ def test_a_micro_batch_is_bounded_and_partitions_share_it_by_what_they_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = Logs(A, B, C)
-    logs.add(A, *range(300))
-    logs.add(B, *range(0, 300, 10))
-    logs.add(C, 299)
+    logs.add(A, *range(3000))
+    logs.add(B, *range(0, 3000, 10))
+    logs.add(C, 2999)
     found = topics(tmp_path, monkeypatch, logs)
-    found.restart(most=33)
+    found.restart(most=330)
     rows, plans = 0, 0
     while (plan := found.step()) is not None and plan["is_cut"]:
-        assert 0 < plan["rows"] <= 33
+        assert 0 < plan["rows"] <= 330
         rows, plans = rows + plan["rows"], plans + 1
-    assert rows > 250
+    assert rows > 2500
     assert plans < 20, "shares in proportion let all partitions advance together"
 
 

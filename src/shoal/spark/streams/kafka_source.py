@@ -144,7 +144,8 @@ class TopicOffsets:
             offset, next_time, most = self._ahead.get(log.place, (-1, 0, 0))
             available = log.end - log.start
             if offset == log.start:
-                log.read, available = next_time, min(available, most)
+                least = min(_LEAST_AHEAD, max(1, self._most // (4 * len(logs))))
+                log.read, available = next_time, min(available, max(least, most))
             counts.append(available if limit.passes(log.read, log.number) else 0)
         for log, count in zip(logs, shares(counts, self._most), strict=True):
             log.until = log.start + count
@@ -180,7 +181,9 @@ class TopicOffsets:
                 self._ahead.pop(log.place, None)
             return Cut(log.count, log.until, log.read if log.count else log.newest, NO_TIME)
         end = max(log.start, cut.end)
-        self._ahead[log.place] = (end, cut.next, max(_LEAST_AHEAD, 2 * cut.rows))
+        # Far ahead of the others: it leaves more of the bound to those that it waits for.
+        most = self._most if 2 * cut.rows >= log.count else (log.until - log.start) // 2
+        self._ahead[log.place] = (end, cut.next, most)
         return Cut(cut.rows, end, max(log.newest, cut.newest), cut.next)
 
     def _learnt(self, logs: list[Log], types: Mapping[str, str] | None) -> MessageDecoder:
