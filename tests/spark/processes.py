@@ -18,8 +18,8 @@ import shoal
 EXECUTOR = "CoarseGrainedExecutorBackend"
 WORKER = "pyspark.daemon"
 CLUSTER = "local-cluster[2,1,1024]"
-_LISTENS = "0A"
-"""The state of a socket that waits for connections, in /proc/net/tcp."""
+_CONNECTED, _LISTENS = "01", "0A"
+"""States of sockets, in /proc/net/tcp."""
 _PATIENCE = 900
 """Seconds until a run counts as hanging."""
 
@@ -55,19 +55,23 @@ class Run:
                 self._process.wait(0.05)
         raise AssertionError(f"no process {name}: {self.end()}")
 
-    def wait_for_connection(self, name: str) -> None:
-        """Wait until a process whose command contains a name is connected to the driver; fails if the run ends."""
+    def wait_for_connection(self) -> None:
+        """Wait until a task is connected to the driver; fails if the run ends before.
+
+        The first port on which the driver listens is PySpark's own, for accumulators.
+        """
+        first: set[str] = set()
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until and self._process.poll() is None:
-            sockets = list(_sockets())
             own = _inodes(self._process.pid)
-            ports = {local for local, _, state, inode in sockets if inode in own and state == _LISTENS}
-            others = {inode for number, command in self._group() if name in command for inode in _inodes(number)}
-            if any(remote in ports and inode in others for _, remote, _, inode in sockets):
+            sockets = [(port, state) for port, state, inode in _sockets() if inode in own]
+            ports = {port for port, state in sockets if state == _LISTENS}
+            first = first or ports
+            if any(port in ports - first for port, state in sockets if state == _CONNECTED):
                 return
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.01)
-        raise AssertionError(f"no process {name} is connected: {self.end()}")
+                self._process.wait(0.005)
+        raise AssertionError(f"no connection to the driver: {self.end()}")
 
     def kill_all(self) -> None:
         """Kill the driver and everything that it started."""
@@ -90,12 +94,12 @@ class Run:
                 continue  # it has ended
 
 
-def _sockets() -> Iterator[tuple[str, str, str, str]]:
-    """Local port, remote port, state and inode of all TCP sockets."""
+def _sockets() -> Iterator[tuple[str, str, str]]:
+    """The port, state and inode of all TCP sockets of this machine."""
     for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         for line in path.read_text().splitlines()[1:] if path.exists() else ():
             words = line.split()
-            yield words[1].rpartition(":")[2], words[2].rpartition(":")[2], words[3], words[9]
+            yield words[1].rpartition(":")[2], words[3], words[9]
 
 
 def _inodes(process: int) -> set[str]:

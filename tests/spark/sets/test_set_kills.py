@@ -9,7 +9,7 @@ import pytest
 
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
-from tests.spark.processes import EXECUTOR, WORKER, start
+from tests.spark.processes import EXECUTOR, start
 from tests.spark.scene import Stage
 from tests.spark.sets.test_set_runs import COUNTED, policy, visits
 from tests.spark.test_kills import no_logs_are_left as no_logs_are_left
@@ -26,11 +26,11 @@ def test_a_release_of_sets_survives_the_death_of_an_executor_and_of_the_driver(
     Pipeline(load_policy(policy(stage, COUNTED, "here"))).run()
     there = policy(stage, COUNTED, "there")
     with start(there, stage.key, master="local[2]") as run:
-        run.wait_for_connection(WORKER)
+        run.wait_for_connection()
         run.kill_all()
     assert {path.name for path in stage.folder.glob("there.parquet*")} <= {"there.parquet.partial"}
     with start(there, stage.key) as run:
-        run.wait_for_connection(WORKER)
+        run.wait_for_connection()
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors
