@@ -16,7 +16,8 @@ from shoal.methods.z.admission import Clock
 from shoal.methods.z.reader import reasons_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, block_of
-from shoal.spark.z.admit import AdmitRows, admission_columns, clock_between, read_admission
+from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
+from shoal.spark.z.clocks import clock_between, clock_outline
 from shoal.spark.z.decide import ZTrace
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.output_ranges import RANGE, Merged, Ranges, merged
@@ -32,6 +33,25 @@ def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
     assert clock_between(clock, 5, 20).numbers.tolist() == [5, 9]
     assert clock_between(clock, 0, 9).restarts == ()
     assert clock_between(clock, 5, 20).restarts == (9,)
+
+
+def test_the_outline_of_a_clock_has_the_ends_of_stretches_and_the_entries_before_cuts() -> None:
+    clock = Clock(np.arange(12), np.array([10, 11, 12, 13, 14, 15, 5, 6, 7, 8, 9, 10]), (6,))
+    assert clock_outline(clock).numbers.tolist() == [0, 5, 6, 11]
+    assert clock_outline(clock).restarts == (6,)
+    assert clock_outline(clock, cuts=[4]).newest.tolist() == [10, 13, 15, 5, 10]
+    assert clock_outline(clock, cuts=[0, 12]).numbers.tolist() == [0, 5, 6, 11]
+    assert clock_outline(clock, rotation_ns=4).newest.tolist() == [10, 12, 15, 5, 8, 10]
+
+
+@pytest.mark.parametrize("lateness", ["0s", "1min"])
+def test_without_lateness_the_clock_has_few_entries(lateness: str) -> None:
+    method = ZAnonymity(z=3, window="10min", person="id", time="ts", lateness=lateness, attribute="site")
+    rows = pa.RecordBatch.from_pylist([{"id": f"p{n % 7}", "ts": 1_000_000 + n, "site": "s"} for n in range(600)])
+    opening = OpenBlocks(rows.schema, ("id", "ts"), {(0, 0): 0, (0, 1): 300})
+    blocks = [block_of(0, number, rows.slice(300 * number, 300), ("id", "ts")) for number in range(2)]
+    admitted = pa.Table.from_batches(list(AdmitRows(Recipe.of(method), opening, Ranges(0, 600, 1))(blocks)))
+    assert len(read_admission(admitted).clock.numbers) == (4 if lateness == "0s" else 600)
 
 
 def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> list[Merged]:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
@@ -92,14 +93,35 @@ def test_micro_batches_publish_what_one_machine_does(
     assert stream.logs > 0
 
 
-@given(DRAWN, st.integers(1, 4), st.integers(1, 20), st.sampled_from([ONE, TWO]))
+def test_logs_do_not_grow_with_the_number_of_distinct_times(tmp_path: Path) -> None:
+    rows, shards = 800, 16
+    made = {"z": 3, "window": "1h", "person": "id", "time": "ts", "lateness": "1s", **ONE}
+    found = {}
+    for name, step in (("one time", 0), ("distinct times", 1)):
+        folder, method = tmp_path / name, ZAnonymity(**made)
+        folder.mkdir()
+        stream = Stream(method, shards, folder)
+        for number in range(4):
+            times = np.full(rows, 1_700_000_000_000_000) + step * np.arange(number * rows, (number + 1) * rows)
+            people = [f"p{place * 7919 % 5003}" for place in range(rows)]
+            sites = [f"s{place * place % 97}" for place in range(rows)]
+            batch = pa.record_batch({"id": people, "ts": pa.array(times).cast(pa.timestamp("us")), "site": sites})
+            method.bind(batch.schema)
+            stream.decided(batch, number * rows, attempt=str(number), in_memory=True)
+        logs = [path.stat().st_size for path in folder.glob("*.log")]
+        assert len(logs) > shards
+        found[name] = sum(logs) / len(logs)
+    assert abs(found["distinct times"] - found["one time"]) < 200, "a log has the rows, and a few entries of the clock"
+
+
+@given(DRAWN, st.integers(1, 4), st.integers(1, 20), st.sampled_from([ONE, TWO]), st.sampled_from(["0s", "15s"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_micro_batches_with_wrong_first_clocks(
-    drawn: list[tuple[int, ...]], shards: int, step: int, attributes: dict[str, Any]
+    drawn: list[tuple[int, ...]], shards: int, step: int, attributes: dict[str, Any], lateness: str
 ) -> None:
     """Time may start over in a later micro-batch than the one with the wrong clock."""
     rows = far_ahead(drawn)
-    here, there = wrong_clocks("15s", attributes), wrong_clocks("15s", attributes)
+    here, there = wrong_clocks(lateness, attributes), wrong_clocks(lateness, attributes)
     there.bind(rows.schema)
     with TemporaryDirectory() as folder:
         stream, trace = Stream(there, shards, Path(folder)), ZTrace.of(there)

@@ -23,7 +23,7 @@ from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
 from shoal.spark.records.columns import BLOCK, PART, ROW, SHARD
 from shoal.spark.streams.state import ShardStates
-from shoal.spark.z.admit import clock_between
+from shoal.spark.z.clocks import clock_between, clock_outline
 from shoal.spark.z.output_ranges import Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
@@ -154,6 +154,7 @@ class Given:
     """What a shard was given in a micro-batch: from this it can judge again."""
 
     clock: Clock
+    """How all records moved time; from a log, only as far as it matters to what is judged again."""
     first: int
     """The number of the micro-batch's first record, in whichever shard."""
     end: int
@@ -162,9 +163,11 @@ class Given:
 
     def dump(self, recipe: Recipe) -> bytes:
         """All of it, sealed."""
-        rows = as_bytes(packed(pa.concat_batches(self.rows)).buffers()[2])
-        arrays: dict[str, npt.NDArray[Any]] = {"numbers": self.clock.numbers, "newest": self.clock.newest, "rows": rows}
-        header = {"restarts": list(self.clock.restarts), "first": self.first, "end": self.end}
+        given = pa.concat_batches(self.rows)
+        clock = clock_outline(self.clock, cuts=[number + 1 for number in given.column(ROW)[-1:].to_pylist()])
+        rows = as_bytes(packed(given).buffers()[2])
+        arrays: dict[str, npt.NDArray[Any]] = {"numbers": clock.numbers, "newest": clock.newest, "rows": rows}
+        header = {"restarts": list(clock.restarts), "first": self.first, "end": self.end}
         return seal_state(recipe.secret(), header, arrays)
 
     @classmethod

@@ -105,7 +105,7 @@ class WaitingShard:
         passed = trace.filter(trace["passed"])
         if passed.num_rows:
             # what waits is of the last stretch of this clock, which is the first one of the next clock
-            self._waiting.append(_with(message, **{STRETCH: 0, TRACE: packed(passed)}))
+            self._waiting.append(_with(message, **{STRETCH: 0, TRACE: packed(_undecided(passed))}))
         if len(self._settings.attributes) == 1:  # no other shard has a say in these rows
             trace = trace.filter(pc.invert(trace["passed"]))
         if trace.num_rows:
@@ -121,6 +121,14 @@ class WaitingShard:
         """The state, sealed."""
         method = np.frombuffer(self.values.method.snapshot(), dtype=np.uint8)
         return seal_state(self._recipe.secret(), {}, {"method": method, "waiting": _as_stream(self._waiting)})
+
+
+def _undecided(trace: pa.RecordBatch) -> pa.RecordBatch:
+    """A trace without turns and delays: the end of the epoch determines them, and a log could not restore them."""
+    for name in ("turn", "delay"):
+        nothing = pa.array(np.zeros(trace.num_rows, dtype=np.int64))
+        trace = trace.set_column(trace.schema.get_field_index(name), name, nothing)
+    return trace
 
 
 def _with(message: pa.RecordBatch, **changes: Any) -> pa.RecordBatch:
