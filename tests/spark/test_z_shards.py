@@ -18,7 +18,7 @@ from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, block_of
 from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
 from shoal.spark.z.clocks import clock_between, clock_outline
-from shoal.spark.z.decide import ZTrace
+from shoal.spark.z.decide import ZTrace, tasks_for
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.output_ranges import RANGE, Merged, Ranges, merged
 from tests.spark.scene import events
@@ -35,12 +35,11 @@ def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
     assert clock_between(clock, 5, 20).restarts == (9,)
 
 
-def test_the_outline_of_a_clock_has_the_ends_of_stretches_and_the_entries_before_cuts() -> None:
+def test_the_outline_of_a_clock_has_the_ends_of_stretches() -> None:
     clock = Clock(np.arange(12), np.array([10, 11, 12, 13, 14, 15, 5, 6, 7, 8, 9, 10]), (6,))
     assert clock_outline(clock).numbers.tolist() == [0, 5, 6, 11]
     assert clock_outline(clock).restarts == (6,)
-    assert clock_outline(clock, cuts=[4]).newest.tolist() == [10, 13, 15, 5, 10]
-    assert clock_outline(clock, cuts=[0, 12]).numbers.tolist() == [0, 5, 6, 11]
+    assert clock_outline(Clock(clock.numbers[6:], clock.newest[6:], (6,))).numbers.tolist() == [6, 11]
     assert clock_outline(clock, rotation_ns=4).newest.tolist() == [10, 12, 15, 5, 8, 10]
 
 
@@ -149,3 +148,11 @@ def test_ranges_are_even_and_what_is_decided_at_the_end_is_in_the_last() -> None
     assert places.tolist() == [0, 0, 1, 3, 3]
     assert Ranges.of(0, 50, 8).ranges == 1
     assert Ranges.of(0, 5_000_001, 2).ranges == 6
+
+
+def test_a_task_judges_several_shards_if_they_have_few_rows() -> None:
+    assert tasks_for(100, 16, 2) == 2
+    assert tasks_for(500_000, 16, 2) == 5
+    assert tasks_for(500_000, 16, 8) == 8
+    assert tasks_for(50_000_000, 16, 2) == 16
+    assert tasks_for(100, 4, 8) == 4

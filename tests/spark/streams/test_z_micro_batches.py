@@ -93,6 +93,33 @@ def test_micro_batches_publish_what_one_machine_does(
     assert stream.logs > 0
 
 
+def test_a_worker_keeps_all_shards_that_it_judged(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(events(ROWS)).combine_chunks().to_batches()[0]
+    made = {"z": 3, "window": "10min", "person": "id", "time": "ts", **ONE}
+    here, there = ZAnonymity(**made), ZAnonymity(**made)
+    there.bind(rows.schema)
+    stream = Stream(there, 5, tmp_path)
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        part = rows.slice(first, STEP)
+        found = stream.decided(part, first, attempt=str(number), in_memory=True)
+        assert found.rows.to_pylist() == here.push_batch(part).rows.to_pylist(), number
+        for path in tmp_path.iterdir():
+            path.write_bytes(b"is not read")
+
+
+def test_a_task_that_runs_again_does_not_count_its_rows_twice(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(events(ROWS)).combine_chunks().to_batches()[0]
+    made = {"z": 3, "window": "10min", "person": "id", "time": "ts", **ONE}
+    here, there = ZAnonymity(**made), ZAnonymity(**made)
+    there.bind(rows.schema)
+    stream = Stream(there, 5, tmp_path)
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        part = rows.slice(first, STEP)
+        stream.decided(part, first, attempt=str(number), in_memory=True, counts=False)
+        found = stream.decided(part, first, attempt=str(number), in_memory=True)
+        assert found.rows.to_pylist() == here.push_batch(part).rows.to_pylist(), number
+
+
 def test_logs_do_not_grow_with_the_number_of_distinct_times(tmp_path: Path) -> None:
     rows, shards = 800, 16
     made = {"z": 3, "window": "1h", "person": "id", "time": "ts", "lateness": "1s", **ONE}

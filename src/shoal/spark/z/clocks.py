@@ -2,13 +2,11 @@
 
 A clock has an entry for each distinct time, which may be as many as there are records. Rows that wait for late ones
 need all of them: each is decided with the arrival that moves time past it. Without lateness a row is decided with its
-own arrival. A log needs few entries in any case, because what is decided again is not published again: of the clock
-it matters only which rows are due, and that depends on the last entry of a call.
+own arrival. A log needs few entries in any case: what is decided again is not published again, so of the clock it
+matters only which rows are due at the end, and where time started over.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,15 +22,14 @@ def clock_between(clock: Clock, start: int, stop: int) -> Clock:
     return Clock(numbers, newest, tuple(number for number in clock.restarts if start <= number < stop))
 
 
-def clock_outline(clock: Clock, *, cuts: Iterable[int] = (), rotation_ns: int | None = None) -> Clock:
-    """The first and the last entry of every stretch of time, and the last one before each arrival of `cuts`.
+def clock_outline(clock: Clock, *, rotation_ns: int | None = None) -> Clock:
+    """The first and the last entry of every stretch of time.
 
     With `rotation_ns` also the first entry of every epoch: it ends the epoch before.
     """
     starts = np.searchsorted(clock.numbers, clock.restarts)
-    stops = np.searchsorted(clock.numbers, [*clock.restarts, *cuts])
     kept = np.zeros(len(clock.numbers), dtype=np.bool_)
-    kept[[*starts.tolist(), *(stop - 1 for stop in stops.tolist() if stop)]] = True
+    kept[starts] = kept[np.maximum(starts - 1, 0)] = True
     kept[:1] = kept[-1:] = True
     if rotation_ns is not None:
         epochs = clock.newest // rotation_ns
