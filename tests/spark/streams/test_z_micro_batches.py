@@ -15,9 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shoal import ZAnonymity
+from shoal.crypto.sealing import SealBroken
+from shoal.errors import CheckpointError
 from shoal.methods.z.reader import reasons_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, block_of
+from shoal.spark.streams.snapshots import dump_shard, open_shard
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
@@ -118,6 +121,18 @@ def test_a_task_that_runs_again_does_not_count_its_rows_twice(tmp_path: Path) ->
         stream.decided(part, first, attempt=str(number), in_memory=True, counts=False)
         found = stream.decided(part, first, attempt=str(number), in_memory=True)
         assert found.rows.to_pylist() == here.push_batch(part).rows.to_pylist(), number
+
+
+@pytest.mark.parametrize("damaged", [b"", b"SHOALSNAP of an earlier version", b"short"])
+def test_a_snapshot_of_something_else_is_refused(damaged: bytes) -> None:
+    recipe = Recipe.of(ZAnonymity(z=3, window="10min", person="id", time="ts", **ONE))
+    made = dump_shard(recipe, b"sealed", {"open": np.arange(3)})
+    assert open_shard(recipe, made)[0] == b"sealed"
+    assert open_shard(recipe, made)[1]["open"].tolist() == [0, 1, 2]
+    with pytest.raises(CheckpointError, match="another version"):
+        open_shard(recipe, damaged)
+    with pytest.raises(SealBroken):
+        open_shard(recipe, made[:40] + bytes([made[40] ^ 1]) + made[41:])
 
 
 def test_logs_do_not_grow_with_the_number_of_distinct_times(tmp_path: Path) -> None:

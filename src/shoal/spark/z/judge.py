@@ -22,6 +22,7 @@ from shoal.methods.z.shards import NO_SHARD
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
 from shoal.spark.records.columns import BLOCK, PART, ROW, SHARD
+from shoal.spark.streams.snapshots import dump_shard, open_shard
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.clocks import clock_between, clock_outline
 from shoal.spark.z.output_ranges import Pieces, Ranges
@@ -209,9 +210,9 @@ class ZShard:
         self._open = self._times = np.empty(0, dtype=np.int64)
         """Numbers and times of the rows that wait for late ones."""
         if state is not None:
-            opened = open_state(recipe.secret(), state)
-            self._open, self._times = (opened.arrays[name].copy() for name in ("open", "times"))
-            self._method.restore(opened.arrays["method"].tobytes())
+            snapshot, waiting = open_shard(recipe, state)
+            self._open, self._times = (waiting[name].copy() for name in ("open", "times"))
+            self._method.restore(snapshot)
         self._method.bind(types)
         self._lateness_ns = self._method.settings.lateness_ns
 
@@ -255,8 +256,7 @@ class ZShard:
 
     def dump(self) -> bytes:
         """The state, sealed."""
-        method = np.frombuffer(self._method.snapshot(), dtype=np.uint8)
-        return seal_state(self._recipe.secret(), {}, {"open": self._open, "times": self._times, "method": method})
+        return dump_shard(self._recipe, self._method.snapshot(), {"open": self._open, "times": self._times})
 
     def _nothing(self, clock: Clock) -> Any:
         return self._method.read_admitted(pa.RecordBatch.from_pylist([], schema=self._types), [], clock)
