@@ -66,6 +66,7 @@ LONG = (
     "live_kafka",
     "live_workers",
     "spark_cost",
+    "spark_hot",
     "spark_stream",
     "spark_batch",
     "spark_audit",

@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     lines.append([name, f"{rows:,}", short(runs[0].spent.total), short(spent.java), short(spent.python),
                                   short(rows / max(spent.total, 0.01)), f"{least / spent.total:.2f}",
                                   f"{runs[number].released:,}"])  # fmt: skip
-        same = given.tiny or all(_table(one / "here").equals(_table(one / "there")) for one in folders)
+        same = given.tiny or all(released_rows(one / "here").equals(released_rows(one / "there")) for one in folders)
         columns = [
             "run", "events", "start-up, processor s", "rest in the JVM", "rest in Python", "events per processor s",
             "times", "released",
@@ -117,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report.write()
 
 
-def _table(folder: Path) -> pa.Table:
+def released_rows(folder: Path) -> pa.Table:
+    """What a run released, in order."""
     return pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("part-*.parquet"))]).combine_chunks()
 
 

@@ -21,8 +21,8 @@ from shoal import ZAnonymity
 from shoal.decode.base import BATCH_ROWS
 from shoal.methods.z.admission import Clock
 from shoal.spark.recipe import Recipe
-from shoal.spark.records.blocks import OpenBlocks, block_of
-from shoal.spark.records.columns import SHARD
+from shoal.spark.records.blocks import HEAD, OpenBlocks, block_of
+from shoal.spark.records.columns import BLOCK, PART, SHARD
 from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.output_ranges import RANGE, Ranges, merged
@@ -50,13 +50,21 @@ def rows_of(count: int, shards: int) -> list[list[str]]:
         pass
     found = dict(steps.measured(table))
     lines = [[name, short(count / cost.processor)] for name, cost in found.items()]
-    clock, sizes = steps.clock, steps.sizes
-    size = (clock.numbers.nbytes + clock.newest.nbytes) / len(clock.numbers)
-    lines.append(["clock: bytes for each distinct time", short(size)])
-    lines.append([f"share of the largest of {shards} shards", f"{max(sizes) / count:.1%}"])
+    lines.append(["clock, with lateness: bytes for each distinct time", short(clock_bytes(table))])
+    lines.append([f"share of the largest of {shards} shards", f"{max(steps.sizes) / count:.1%}"])
+    lines.append(["moved to admission: bytes for each event", short(steps.to_admission / count)])
     lines.append(["moved to shards: bytes for each event", short(steps.to_shards / count)])
     lines.append(["moved to the output: bytes for each event", short(steps.to_ranges / count)])
     return lines
+
+
+def clock_bytes(table: pa.Table) -> float:
+    """What the clock takes for each distinct time, where rows wait for late ones."""
+    method = ZAnonymity(z=20, window="1h", person="user", time="ts", attribute="site", lateness="1min")
+    steps = Steps(Recipe.of(method), method, 1)
+    for _ in steps.measured(table.slice(0, 10_000)):
+        pass
+    return (steps.clock.numbers.nbytes + steps.clock.newest.nbytes) / len(set(table.slice(0, 10_000)["ts"].to_pylist()))
 
 
 class Steps:
@@ -67,7 +75,7 @@ class Steps:
         self._head = admission_columns(method.settings)
         self.clock = Clock(np.empty(0, np.int64), np.empty(0, np.int64))
         self.sizes: list[int] = []
-        self.to_shards = self.to_ranges = 0
+        self.to_admission = self.to_shards = self.to_ranges = 0
 
     def measured(self, table: pa.Table) -> Iterator[tuple[str, Cost]]:
         """What each step takes."""
@@ -77,6 +85,7 @@ class Steps:
         starts = {(0, number): BATCH_ROWS * number for number in range(len(pieces))}
         opening = OpenBlocks(rows.schema, self._head, starts)
         blocks = [block_of(0, number, piece, self._head) for number, piece in enumerate(pieces)]
+        self.to_admission = sum(block.select([PART, BLOCK, HEAD]).nbytes for block in blocks)
         ranges = Ranges.of(0, count, 2)
         admit = AdmitRows(self._recipe, opening, ranges)
         cost, admitted = measured(lambda: list(admit(blocks)))

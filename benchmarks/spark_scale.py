@@ -1,11 +1,13 @@
 """A simulated cluster at a billion events an hour: python -m benchmarks.spark_scale [--rows N]
 
 What an event costs from end to end, and what is written of the state, is taken from the results of `spark_cost`,
-`spark_stream` and `z_memory`: measure those first. Each step of z-anonymity is measured in this process, without Spark;
-what is left of the cost of a stream is divided among the steps. A simulation then runs micro-batches of a minute on a
-number of cores: tasks of a step start when a core is free, a step starts when the one before has ended. Values are
-skewed, one of them may have a tenth of all events, and some tasks are slow. The last column checks the arithmetic:
-without slow tasks, no schedule is faster than the work of every step divided by the cores, or than its longest task.
+`spark_stream` and `z_memory`; what the task of admission takes on Spark from `spark_hot`; what one process reads from
+Kafka and writes to it from `live_kafka`: measure those first. Each step of z-anonymity is measured in this process,
+without Spark; what is left of the cost of a stream is divided among the steps. A simulation then runs micro-batches of
+a minute on a number of cores: tasks of a step start when a core is free, a step starts when the one before has ended.
+Values are skewed, one of them may have a tenth of all events, and some tasks are slow. The last column checks the
+arithmetic: without slow tasks, no schedule is faster than the work of every step divided by the cores, or than its
+longest task.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import pyarrow as pa
 
 from benchmarks.measure import RESULTS, Report, parse, parser, short
 from benchmarks.spark_parts import Steps, events
-from benchmarks.spark_stream import MEASURED, WARM
+from benchmarks.spark_stream import WARM
 from shoal import ZAnonymity
 from shoal.spark.recipe import Recipe
 from shoal.spark.z.output_ranges import ROWS_OF_A_RANGE
@@ -44,7 +46,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rates:
-    """Processor seconds for an event, by step; what is outside the steps is divided among those that divide."""
+    """Processor seconds for an event, by step."""
 
     admit: float
     split: float
@@ -56,10 +58,13 @@ class Rates:
         """Of all steps."""
         return self.admit + self.split + self.judge + self.merge
 
-    def costing(self, whole: float) -> Rates:
-        """With what an event costs outside the steps: the JVM, decoding, encoding, writing state."""
-        more = max(whole - self.total, 0.0) / 3
-        return Rates(self.admit, self.split + more, self.judge + more, self.merge + more)
+    def costing(self, whole: float, admit: float) -> Rates:
+        """With what an event costs outside the steps: the JVM, decoding, encoding, writing state.
+
+        `admit` is what the task of admission takes on Spark; the rest is divided among the steps that divide.
+        """
+        more = max(whole - admit - (self.total - self.admit), 0.0) / 3
+        return Rates(admit, self.split + more, self.judge + more, self.merge + more)
 
 
 def measured_rates(rows: int, *, hot: bool = False) -> tuple[Rates, float]:
@@ -71,7 +76,7 @@ def measured_rates(rows: int, *, hot: bool = False) -> tuple[Rates, float]:
     for _ in steps.measured(table.slice(0, 1_000)):  # loads the compiled functions
         pass
     rates = Rates(*(cost.processor / rows for _, cost in steps.measured(table)))
-    return rates, (steps.to_shards + steps.to_ranges) / rows
+    return rates, (steps.to_admission + steps.to_shards + steps.to_ranges) / rows
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,10 @@ class EndToEnd:
     """Bytes of state written for an event."""
     pair: float
     """Bytes of memory for a live pair."""
+    admit: float
+    """Seconds of wall clock that the task of admission takes for an event, with all that Spark adds to it."""
+    kafka: float
+    """Rows that one process reads from Kafka and writes to it in a processor second."""
 
 
 def end_to_end() -> EndToEnd:
@@ -95,16 +104,27 @@ def end_to_end() -> EndToEnd:
     sizes, seconds = [], []
     for run, events_text, _, java, python, *_ in _result("spark_cost")["blocks"]["z"]["rows"]:
         if run.startswith("Spark"):
-            sizes.append(float(events_text.replace(",", "")))
+            sizes.append(number_of(events_text))
             seconds.append(float(java) + float(python))
     batch = (seconds[-1] - seconds[0]) / (sizes[-1] - sizes[0])
-    stream = _result("spark_stream")["figures"]
-    spent = [sum(one["spent"]) for one in stream["follow"]]
-    full, empty = slice(WARM, WARM + MEASURED), mean(spent[WARM + MEASURED :])
-    written = mean(one["logs"] + one["snapshots"] for one in stream["follow"][full])
+    sizes_of_streams = _result("spark_stream")["figures"]
+    rows = max(map(int, sizes_of_streams))
+    stream = sizes_of_streams[str(rows)]["follow"]
+    full, empty = (mean(sum(one["spent"]) for one in part) for part in (stream["full"][WARM:], stream["empty"]))
+    written = mean(one["logs"] + one["snapshots"] for one in stream["full"][WARM:])
     pairs = _result("z_memory")["figures"]["runs"][-1]["table_bytes_per_pair"]
-    rows = stream["rows"]
-    return EndToEnd(batch, (mean(spent[full]) - empty) / rows, empty, written / rows, pairs)
+    hot = _result("spark_hot")["figures"]
+    admit = min(run["admission"] for run in hot["runs"]) / hot["rows"]
+    kafka = [
+        number_of(row[3]) for row in _result("live_kafka")["blocks"]["rates"]["rows"] if row[1].startswith("shoal")
+    ]
+    return EndToEnd(batch, (full - empty) / rows, empty, written / rows, pairs, admit, max(kafka))
+
+
+def number_of(text: str) -> float:
+    """The number of a cell."""
+    digits, _, unit = text.replace(",", "").partition(" ")
+    return float(digits) * (1e6 if unit == "million" else 1)
 
 
 def _result(name: str) -> dict[str, Any]:
@@ -183,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             steps, moved = measured_rates(rows)
             hot, _ = measured_rates(rows, hot=True)
     known = end_to_end()
-    rates = steps.costing(known.stream)
+    rates = steps.costing(known.stream, known.admit)
     cases = [
         (cores, shards, hot, slow)
         for cores, shards in ((2, 16), (8, 16), (8, 64))
@@ -197,18 +217,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _cores("a batch, from files to files", known.batch),
         _cores("a stream with its state, from files to files", known.stream, known.micro_batch),
     ])  # fmt: skip
-    alone, own = 1 / hot.judge, 1 / hot.costing(known.stream).judge
+    alone, own = 1 / hot.judge, 1 / hot.costing(known.stream, known.admit).judge
     report.table("needs", ["a billion events an hour", ""], [
         ["moved between tasks: bytes an event", short(moved)],
         ["moved between tasks: MB a second", short(moved * A_SECOND / 1e6)],
-        ["state written: bytes an event", short(known.state)],
+        ["state written: bytes an event, whatever the resolution of time", short(known.state)],
         ["state written: MB a second", short(known.state * A_SECOND / 1e6)],
         ["memory for a live (person, value) pair: bytes", short(known.pair)],
         ["memory for 300 million live pairs: GB", short(known.pair * 0.3)],
         ["events of one value that one task judges in a second, the step alone", short(alone)],
         ["the same with what Spark adds", short(own)],
         ["so if all events had one value, one task could judge this many times as many", f"{own / A_SECOND:.1f}"],
-        ["admission could take this many times as many", f"{1 / steps.admit / A_SECOND:.0f}"],
+        ["events that admission, one task for all, takes in a second, the step alone", short(1 / steps.admit)],
+        ["the same as a task of Spark", short(1 / known.admit)],
+        ["so admission could take this many times as many", f"{1 / known.admit / A_SECOND:.0f}"],
+        ["events a second that a billion an hour are", short(A_SECOND)],
+        ["rows that one process reads from Kafka, anonymizes and writes in a processor second", short(known.kafka)],
     ])  # fmt: skip
     report.write()
 

@@ -1,9 +1,10 @@
-"""What micro-batches cost on Spark: python -m benchmarks.spark_stream [--rows N]
+"""What micro-batches cost on Spark: python -m benchmarks.spark_stream [--rows N ...]
 
 z-anonymity from Parquet files to Parquet files in micro-batches of one file each: in one run with --follow, which gets
 the next file as soon as a micro-batch has ended, and in a run with --once for each file. The first ones warm up and are
-left out; some almost empty ones at the end show what a micro-batch costs by itself. What is written to the state is
-compared with the size of the whole state. One process without Spark reads the same files with a checkpoint.
+left out: small ones until the JVM has compiled what it runs all the time, then full ones. Some almost empty ones at the
+end show what a micro-batch costs by itself. What is written to the state is compared with the size of the whole state.
+One process without Spark reads the same files with a checkpoint. All times are distinct, or nearly so: microseconds.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from shoal.observe.observer import Observer
 from shoal.pipeline.stopping import Stop
 from shoal.policy import load_policy
 
-WARM, MEASURED, EMPTY = 3, 6, 3
-EMPTY_ROWS = 100
+SMALL, WARM, MEASURED, EMPTY = 15, 3, 6, 4
+SMALL_ROWS, EMPTY_ROWS = 1_000, 100
 WAYS = ("follow", "once")
 _CHECKPOINT = '\n[checkpoint]\npath = "state-{out}"\n'
 _AT_ONCE = 'every = "1ms"\n'
 """A micro-batch begins as soon as the one before has ended."""
-_SECONDS = 600
+_MICROSECONDS = 600_000_000
 """The time of a micro-batch; the window is an hour."""
 
 
@@ -44,9 +45,9 @@ def files_of(folder: Path, counts: Sequence[int]) -> list[Path]:
     folder.mkdir(parents=True)
     draw, paths = np.random.default_rng(1), []
     for number, rows in enumerate(counts):
-        times = np.sort(draw.integers(0, _SECONDS, rows)) + 1_700_000_000 + number * _SECONDS
+        times = np.sort(draw.integers(0, _MICROSECONDS, rows)) + 1_700_000_000_000_000 + number * _MICROSECONDS
         people, sites = draw.integers(0, 100_000, rows), draw.zipf(1.3, rows) % 10_000
-        table = {"ts": pa.array(times).cast(pa.timestamp("s")), "user": pa.array(people).cast(pa.string()),
+        table = {"ts": pa.array(times).cast(pa.timestamp("us")), "user": pa.array(people).cast(pa.string()),
                  "site": pa.array(sites).cast(pa.string())}  # fmt: skip
         paths.append(folder / f"part-{number:05d}.parquet")
         pq.write_table(pa.table(table), paths[-1])
@@ -138,56 +139,71 @@ def _streamed(folder: Path, env: dict[str, str]) -> dict[str, list[dict[str, Any
     return found
 
 
-def measure(report: Report, rows: int, *, tiny: bool) -> None:
-    """Both tables."""
-    counts = [rows] * (1 if tiny else WARM + MEASURED)
-    with tempfile.TemporaryDirectory() as place:
-        key = Path(place) / "key"
-        key.write_bytes(bytes(range(32, 64)))
-        key.chmod(0o600)
-        env, one, many = {**os.environ, "SHOAL_KEY_FILE": str(key)}, Path(place) / "one", Path(place) / "many"
-        files_of(one / "few" / "in", [1_000])
-        files_of(one / "all" / "in", counts)
-        policies = [policy_of(one / name, "here") for name in ("few", "all")]
-        plain = measured_runs(policies, env, on_spark=False)[1].spent
-        plain_rate = sum(counts) / max(plain.total, 0.01)
-        per_file = plain.python / len(counts)
-        lines = [["one process", f"{rows:,}", "0", short(per_file), short(plain_rate), "1.00"]]
-        state: list[list[str]] = []
-        if not tiny:  # starting Spark takes longer than a tiny run may
-            sizes = [*counts, *[EMPTY_ROWS] * EMPTY]
-            for way in WAYS:
-                files_of(many / way / "coming", sizes)
-            report.figures["rows"] = rows
-            for way, found in _streamed(many, env).items():
-                report.figures[way] = found
-                for part, size in ((found[WARM : WARM + MEASURED], rows), (found[WARM + MEASURED :], EMPTY_ROWS)):
-                    java, python = (mean(one["spent"][at] for one in part) for at in (0, 1))
-                    rate = size / (java + python)
-                    lines.append([f"Spark, {MASTER}, --{way}", f"{size:,}", short(java), short(python), short(rate),
-                                  f"{rate / plain_rate:.2f}"])  # fmt: skip
-            state = [
-                [f"{number + 1}", f"{size:,}", *(short(one[name] / 1e6) for name in ("logs", "snapshots", "stored"))]
-                for number, (one, size) in enumerate(zip(report.figures["follow"], sizes, strict=True))
-            ]
+def measure(report: Report, sizes: Sequence[int], *, tiny: bool) -> None:
+    """Both tables; the state is that of the smallest micro-batches."""
+    lines: list[list[str]] = []
+    for rows in sizes:
+        with tempfile.TemporaryDirectory() as place:
+            key = Path(place) / "key"
+            key.write_bytes(bytes(range(32, 64)))
+            key.chmod(0o600)
+            env = {**os.environ, "SHOAL_KEY_FILE": str(key)}
+            plain_rate = _one_process(Path(place), env, rows, lines, files=1 if tiny else WARM + MEASURED)
+            if not tiny:  # starting Spark takes longer than a tiny run may
+                report.figures[str(rows)] = _on_spark(Path(place), env, rows, plain_rate, lines)
     report.table("cost", ["run", "events of a micro-batch", "in the JVM, processor s", "in Python",
                           "events per processor s", "times"], lines)  # fmt: skip
-    if state:
+    if not tiny:
         columns = ["micro-batch", "events", "logs written, MB", "snapshots written, MB", "stored after it, MB"]
-        report.table("state", columns, state)
+        found = report.figures[str(min(sizes))]["follow"]
+        counts = [min(sizes)] * (WARM + MEASURED) + [EMPTY_ROWS] * EMPTY
+        report.table("state", columns, [
+            [f"{number + 1}", f"{rows:,}", *(short(one[name] / 1e6) for name in ("logs", "snapshots", "stored"))]
+            for number, (one, rows) in enumerate(zip([*found["full"], *found["empty"]], counts, strict=True))
+        ])  # fmt: skip
+
+
+def _one_process(place: Path, env: dict[str, str], rows: int, lines: list[list[str]], *, files: int) -> float:
+    """Events per processor second of one process; adds its line."""
+    files_of(place / "few" / "in", [SMALL_ROWS])
+    files_of(place / "all" / "in", [rows] * files)
+    policies = [policy_of(place / name, "here") for name in ("few", "all")]
+    spent = measured_runs(policies, env, on_spark=False)[1].spent
+    rate = rows * files / max(spent.total, 0.01)
+    lines.append(["one process", f"{rows:,}", "0", short(spent.python / files), short(rate), "1.00"])
+    return rate
+
+
+def _on_spark(
+    place: Path, env: dict[str, str], rows: int, plain_rate: float, lines: list[list[str]]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What micro-batches cost and wrote, full ones (with those that warm up) and empty ones, by way; adds the lines."""
+    for way in WAYS:
+        counts = [SMALL_ROWS] * SMALL + [rows] * (WARM + MEASURED) + [EMPTY_ROWS] * EMPTY
+        files_of(place / "many" / way / "coming", counts)
+    found = {}
+    for way, runs in _streamed(place / "many", env).items():
+        full, empty = runs[SMALL:-EMPTY], runs[-EMPTY:]
+        found[way] = {"full": full, "empty": empty}
+        for part, size in ((full[WARM:], rows), (empty, EMPTY_ROWS)):
+            java, python = (mean(one["spent"][at] for one in part) for at in (0, 1))
+            rate = size / (java + python)
+            lines.append([f"Spark, {MASTER}, --{way}", f"{size:,}", short(java), short(python), short(rate),
+                          f"{rate / plain_rate:.2f}"])  # fmt: skip
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure both tables."""
     asked = parser(__doc__)
-    asked.add_argument("--rows", type=int, default=500_000, help="events of a micro-batch")
+    asked.add_argument("--rows", type=int, nargs="+", default=[500_000, 2_000_000], help="events of a micro-batch")
     asked.add_argument("--folder", type=Path, help="used by itself: read the files below this folder")
     given = parse(asked, arguments)
     if given.folder:
         print(json.dumps({"follow": follow(given.folder / "follow"), "once": once(given.folder / "once")}))
         return
     report = Report(__file__, given)
-    measure(report, 2_000 if given.tiny else given.rows, tiny=given.tiny)
+    measure(report, [2_000] if given.tiny else given.rows, tiny=given.tiny)
     report.write()
 
 

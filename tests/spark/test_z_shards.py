@@ -16,8 +16,9 @@ from shoal.methods.z.admission import Clock
 from shoal.methods.z.reader import reasons_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, block_of
-from shoal.spark.z.admit import AdmitRows, admission_columns, clock_between, read_admission
-from shoal.spark.z.decide import ZTrace
+from shoal.spark.z.admit import AdmitRows, admission_columns, read_admission
+from shoal.spark.z.clocks import clock_between, clock_outline
+from shoal.spark.z.decide import ZTrace, tasks_for
 from shoal.spark.z.judge import JudgeShards, SplitRows
 from shoal.spark.z.output_ranges import RANGE, Merged, Ranges, merged
 from tests.spark.scene import events
@@ -32,6 +33,24 @@ def test_a_part_of_the_clock_begins_with_the_time_before_it() -> None:
     assert clock_between(clock, 5, 20).numbers.tolist() == [5, 9]
     assert clock_between(clock, 0, 9).restarts == ()
     assert clock_between(clock, 5, 20).restarts == (9,)
+
+
+def test_the_outline_of_a_clock_has_the_ends_of_stretches() -> None:
+    clock = Clock(np.arange(12), np.array([10, 11, 12, 13, 14, 15, 5, 6, 7, 8, 9, 10]), (6,))
+    assert clock_outline(clock).numbers.tolist() == [0, 5, 6, 11]
+    assert clock_outline(clock).restarts == (6,)
+    assert clock_outline(Clock(clock.numbers[6:], clock.newest[6:], (6,))).numbers.tolist() == [6, 11]
+    assert clock_outline(clock, rotation_ns=4).newest.tolist() == [10, 12, 15, 5, 8, 10]
+
+
+@pytest.mark.parametrize("lateness", ["0s", "1min"])
+def test_without_lateness_the_clock_has_few_entries(lateness: str) -> None:
+    method = ZAnonymity(z=3, window="10min", person="id", time="ts", lateness=lateness, attribute="site")
+    rows = pa.RecordBatch.from_pylist([{"id": f"p{n % 7}", "ts": 1_000_000 + n, "site": "s"} for n in range(600)])
+    opening = OpenBlocks(rows.schema, ("id", "ts"), {(0, 0): 0, (0, 1): 300})
+    blocks = [block_of(0, number, rows.slice(300 * number, 300), ("id", "ts")) for number in range(2)]
+    admitted = pa.Table.from_batches(list(AdmitRows(Recipe.of(method), opening, Ranges(0, 600, 1))(blocks)))
+    assert len(read_admission(admitted).clock.numbers) == (4 if lateness == "0s" else 600)
 
 
 def judged(method: Any, rows: pa.RecordBatch, shards: int, step: int) -> list[Merged]:
@@ -129,3 +148,11 @@ def test_ranges_are_even_and_what_is_decided_at_the_end_is_in_the_last() -> None
     assert places.tolist() == [0, 0, 1, 3, 3]
     assert Ranges.of(0, 50, 8).ranges == 1
     assert Ranges.of(0, 5_000_001, 2).ranges == 6
+
+
+def test_a_task_judges_several_shards_if_they_have_few_rows() -> None:
+    assert tasks_for(100, 16, 2) == 2
+    assert tasks_for(500_000, 16, 2) == 5
+    assert tasks_for(500_000, 16, 8) == 8
+    assert tasks_for(50_000_000, 16, 2) == 16
+    assert tasks_for(100, 4, 8) == 4

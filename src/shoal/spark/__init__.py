@@ -9,7 +9,8 @@ A batch of z-anonymity, step by step:
 2. ``records/files.py``: one task decodes each file into blocks, many rows as one binary value (``records/blocks.py``).
 3. ``records/numbering.py``: the driver numbers all records by the sizes of the blocks. Spark reads the files of a
    DataFrame in an order of its own; ``records/file_order.py`` restores that of their names.
-4. ``z/admit.py``: one task sees all records in order, moves the clock and refuses late ones; the result is broadcast.
+4. ``z/admit.py``: one task sees all records in order, moves the clock and refuses late ones; what shards need of it
+   (``z/clocks.py``) is broadcast.
 5. ``z/judge.py``: rows go to shards by (column, value); each shard counts people and compares them with z.
    ``z/epochs/``: with combine or a target, one task for each epoch decides what the shards passed.
 6. ``z/output_ranges.py``: decisions go to ranges of the output, and are put in the order of one machine.

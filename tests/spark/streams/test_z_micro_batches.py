@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
@@ -14,9 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shoal import ZAnonymity
+from shoal.crypto.sealing import SealBroken
+from shoal.errors import CheckpointError
 from shoal.methods.z.reader import reasons_of
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, block_of
+from shoal.spark.streams.snapshots import dump_shard, open_shard
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.admit import ADMITTED, AdmitRows, admission_columns, read_admission
 from shoal.spark.z.decide import ZTrace
@@ -92,14 +96,74 @@ def test_micro_batches_publish_what_one_machine_does(
     assert stream.logs > 0
 
 
-@given(DRAWN, st.integers(1, 4), st.integers(1, 20), st.sampled_from([ONE, TWO]))
+def test_a_worker_keeps_all_shards_that_it_judged(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(events(ROWS)).combine_chunks().to_batches()[0]
+    made = {"z": 3, "window": "10min", "person": "id", "time": "ts", **ONE}
+    here, there = ZAnonymity(**made), ZAnonymity(**made)
+    there.bind(rows.schema)
+    stream = Stream(there, 5, tmp_path)
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        part = rows.slice(first, STEP)
+        found = stream.decided(part, first, attempt=str(number), in_memory=True)
+        assert found.rows.to_pylist() == here.push_batch(part).rows.to_pylist(), number
+        for path in tmp_path.iterdir():
+            path.write_bytes(b"is not read")
+
+
+def test_a_task_that_runs_again_does_not_count_its_rows_twice(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist(events(ROWS)).combine_chunks().to_batches()[0]
+    made = {"z": 3, "window": "10min", "person": "id", "time": "ts", **ONE}
+    here, there = ZAnonymity(**made), ZAnonymity(**made)
+    there.bind(rows.schema)
+    stream = Stream(there, 5, tmp_path)
+    for number, first in enumerate(range(0, ROWS, STEP)):
+        part = rows.slice(first, STEP)
+        stream.decided(part, first, attempt=str(number), in_memory=True, counts=False)
+        found = stream.decided(part, first, attempt=str(number), in_memory=True)
+        assert found.rows.to_pylist() == here.push_batch(part).rows.to_pylist(), number
+
+
+@pytest.mark.parametrize("damaged", [b"", b"SHOALSNAP of an earlier version", b"short"])
+def test_a_snapshot_of_something_else_is_refused(damaged: bytes) -> None:
+    recipe = Recipe.of(ZAnonymity(z=3, window="10min", person="id", time="ts", **ONE))
+    made = dump_shard(recipe, b"sealed", {"open": np.arange(3)})
+    assert open_shard(recipe, made)[0] == b"sealed"
+    assert open_shard(recipe, made)[1]["open"].tolist() == [0, 1, 2]
+    with pytest.raises(CheckpointError, match="another version"):
+        open_shard(recipe, damaged)
+    with pytest.raises(SealBroken):
+        open_shard(recipe, made[:40] + bytes([made[40] ^ 1]) + made[41:])
+
+
+def test_logs_do_not_grow_with_the_number_of_distinct_times(tmp_path: Path) -> None:
+    rows, shards = 800, 16
+    made = {"z": 3, "window": "1h", "person": "id", "time": "ts", "lateness": "1s", **ONE}
+    found = {}
+    for name, step in (("one time", 0), ("distinct times", 1)):
+        folder, method = tmp_path / name, ZAnonymity(**made)
+        folder.mkdir()
+        stream = Stream(method, shards, folder)
+        for number in range(4):
+            times = np.full(rows, 1_700_000_000_000_000) + step * np.arange(number * rows, (number + 1) * rows)
+            people = [f"p{place * 7919 % 5003}" for place in range(rows)]
+            sites = [f"s{place * place % 97}" for place in range(rows)]
+            batch = pa.record_batch({"id": people, "ts": pa.array(times).cast(pa.timestamp("us")), "site": sites})
+            method.bind(batch.schema)
+            stream.decided(batch, number * rows, attempt=str(number), in_memory=True)
+        logs = [path.stat().st_size for path in folder.glob("*.log")]
+        assert len(logs) > shards
+        found[name] = sum(logs) / len(logs)
+    assert abs(found["distinct times"] - found["one time"]) < 200, "a log has the rows, and a few entries of the clock"
+
+
+@given(DRAWN, st.integers(1, 4), st.integers(1, 20), st.sampled_from([ONE, TWO]), st.sampled_from(["0s", "15s"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_micro_batches_with_wrong_first_clocks(
-    drawn: list[tuple[int, ...]], shards: int, step: int, attributes: dict[str, Any]
+    drawn: list[tuple[int, ...]], shards: int, step: int, attributes: dict[str, Any], lateness: str
 ) -> None:
     """Time may start over in a later micro-batch than the one with the wrong clock."""
     rows = far_ahead(drawn)
-    here, there = wrong_clocks("15s", attributes), wrong_clocks("15s", attributes)
+    here, there = wrong_clocks(lateness, attributes), wrong_clocks(lateness, attributes)
     there.bind(rows.schema)
     with TemporaryDirectory() as folder:
         stream, trace = Stream(there, shards, Path(folder)), ZTrace.of(there)

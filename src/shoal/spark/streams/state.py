@@ -136,12 +136,12 @@ class ShardStates:
 
     def open(self, shard: int, make: Callable[..., Any], replay: Callable[[Any, bytes], None]) -> Any:
         """A shard after the micro-batch before: from memory, or made of its files."""
-        key = str(self.folder)
-        for place in [place for place, (name, _) in _IN_MEMORY.items() if place[0] == key and name != self.previous]:
+        key, usable = str(self.folder), (self.previous, self.attempt)
+        for place in [place for place, (name, _) in _IN_MEMORY.items() if place[0] == key and name not in usable]:
             del _IN_MEMORY[place]
-        found = _IN_MEMORY.pop((key, shard), None)
-        if found is not None:
-            return found[1]
+        name, state = _IN_MEMORY.pop((key, shard), (None, None))
+        if state is not None and name == self.previous:  # not one that a task of this attempt has kept, and runs again
+            return state
         first, *logs = self.chains.get(str(shard), [""])
         made = make(self._read(first)) if first else make()
         for name in logs:

@@ -14,6 +14,7 @@ from shoal.crypto.snapshots import pack_state, unpack_state
 from shoal.methods.z.admission import Clock
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import OpenBlocks, one_row
+from shoal.spark.z.clocks import clock_outline
 from shoal.spark.z.output_ranges import PIECES, Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
@@ -65,13 +66,20 @@ class AdmitRows:
             if len(numbers):
                 for piece in pieces.of(-1, refused, numbers, numbers, None):
                     yield piece.append_column(_STATE, pa.nulls(1, pa.binary()))
-            yield _moved(calls, admitted.clock, numbers)
+            yield _moved(calls, _needed(admitted.clock, method.settings), numbers)
             calls += 1
         nothing = np.empty(0, dtype=np.int64)
         if self.is_end:
             yield _moved(calls, method.admit_end().clock, nothing)
         else:
             yield _moved(calls, Clock(nothing, nothing), nothing, method.snapshot())
+
+
+def _needed(clock: Clock, settings: Any) -> Clock:
+    """What shards and epochs need of the clock: without lateness, rows are decided with their own arrival."""
+    if settings.lateness_ns:
+        return clock
+    return clock_outline(clock, rotation_ns=None if settings.k is None else settings.rotation_ns)
 
 
 def _moved(call: int, clock: Clock, refused: Ints, snapshot: bytes = b"") -> pa.RecordBatch:
@@ -103,12 +111,3 @@ def states_only(frame: Any) -> Any:
 def decisions_only(frame: Any) -> Any:
     """Decisions about refused records."""
     return frame.where(f"{_STATE} is null").drop(_STATE)
-
-
-def clock_between(clock: Clock, start: int, stop: int) -> Clock:
-    """How time moved with the arrivals from `start` up to, not including, `stop`; it has at least one entry."""
-    first, last = np.searchsorted(clock.numbers, [start, stop]).tolist()
-    numbers, newest = clock.numbers[first:last], clock.newest[first:last]
-    if first and (not len(numbers) or numbers[0] > start):
-        numbers, newest = np.append(start, numbers), np.append(clock.newest[first - 1], newest)
-    return Clock(numbers, newest, tuple(number for number in clock.restarts if start <= number < stop))

@@ -46,6 +46,8 @@ _FOUND: Final = pa.schema(
      ("dead", pa.binary()), ("trace", pa.binary())]
 )  # fmt: skip
 _SUMMED: Final = ("live_pairs", "state_bytes")
+ROWS_OF_A_TASK: Final = 100_000
+"""With fewer, one task judges several shards, as long as there are tasks for all cores."""
 
 
 def decide_z(rows: NumberedRows, recipe: Recipe, *, shards: int) -> ZDecisions:
@@ -81,7 +83,8 @@ def _decided(
     found = read_admission(states_only(admitted).toArrow(), is_end=is_end)
     admission = context.broadcast(found)
     split = SplitRows(recipe, rows.opening, shards, admission, None if states is None else rows.first)
-    by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(shards, f.col(SHARD))
+    tasks = tasks_for(rows.count, shards, context.defaultParallelism)
+    by_shard = mapped(rows.blocks, split, ASSIGNED).repartitionById(tasks, f.col(SHARD))
     in_order = by_shard.sortWithinPartitions(SHARD, PART, BLOCK)
     if method.settings.k is not None or method.settings.target is not None:
         known = (in_order, rows, recipe, method, admission, ranges)
@@ -89,7 +92,7 @@ def _decided(
     else:
         judge = JudgeShards(recipe, rows.types, admission, rows.end, ranges, states, is_end)
         by_epoch = ByEpoch(mapped(in_order, judge, PIECES))
-    pieces = decisions_only(admitted).union(by_epoch.pieces)
+    pieces = decisions_only(admitted).union(by_epoch.pieces) if len(found.refused) else by_epoch.pieces
     names = tuple(column.name for column in method.settings.attributes)
     decisions = ZDecisions(
         pieces.repartitionById(ranges.ranges, f.col(RANGE)), method.output_schema,
@@ -98,6 +101,11 @@ def _decided(
         None if by_epoch.followed is None else partial(by_epoch.followed.metrics, method),
     )  # fmt: skip
     return decisions, found.state
+
+
+def tasks_for(count: int, shards: int, parallelism: int) -> int:
+    """How many tasks judge the shards: starting one takes longer than judging few rows of several shards."""
+    return min(shards, max(parallelism, -(-count // ROWS_OF_A_TASK)))
 
 
 @dataclass(frozen=True, slots=True)

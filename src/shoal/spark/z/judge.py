@@ -22,8 +22,9 @@ from shoal.methods.z.shards import NO_SHARD
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import ROWS_OF_A_BLOCK, OpenBlocks, packed, unpacked
 from shoal.spark.records.columns import BLOCK, PART, ROW, SHARD
+from shoal.spark.streams.snapshots import dump_shard, open_shard
 from shoal.spark.streams.state import ShardStates
-from shoal.spark.z.admit import clock_between
+from shoal.spark.z.clocks import clock_between, clock_outline
 from shoal.spark.z.output_ranges import Pieces, Ranges
 
 Ints = npt.NDArray[np.int64]
@@ -119,13 +120,13 @@ class JudgeShards:
         clock, states = self.admission.value.clock, self.states
         if states is None:
             shard = ZShard(self.recipe, number, self.types)
-            shard.begin(clock, self.ranges)
+            shard.begin(clock, self.ranges.first, self.ranges)
             for rows in parts:
                 yield from shard.judge(rows)
             yield from shard.finish(self.end)
             return
         shard = states.open(number, partial(ZShard, self.recipe, number, self.types), self._replay)
-        shard.begin(clock, self.ranges)
+        shard.begin(clock, self.ranges.first, self.ranges)
         log = []
         for rows in parts:
             log.append(rows)
@@ -141,7 +142,7 @@ class JudgeShards:
     def _replay(self, shard: ZShard, log: bytes) -> None:
         """Judge again what a shard was given."""
         given = Given.load(self.recipe, log)
-        shard.begin(given.clock, Ranges(given.first, given.end - given.first, 1))
+        shard.begin(given.clock, given.first)
         for rows in given.rows:
             for _ in shard.judge(rows):
                 pass
@@ -154,6 +155,7 @@ class Given:
     """What a shard was given in a micro-batch: from this it can judge again."""
 
     clock: Clock
+    """How all records moved time; from a log, only as far as it matters to what is judged again."""
     first: int
     """The number of the micro-batch's first record, in whichever shard."""
     end: int
@@ -162,9 +164,9 @@ class Given:
 
     def dump(self, recipe: Recipe) -> bytes:
         """All of it, sealed."""
-        rows = as_bytes(packed(pa.concat_batches(self.rows)).buffers()[2])
-        arrays: dict[str, npt.NDArray[Any]] = {"numbers": self.clock.numbers, "newest": self.clock.newest, "rows": rows}
-        header = {"restarts": list(self.clock.restarts), "first": self.first, "end": self.end}
+        rows, clock = as_bytes(packed(pa.concat_batches(self.rows)).buffers()[2]), clock_outline(self.clock)
+        arrays: dict[str, npt.NDArray[Any]] = {"numbers": clock.numbers, "newest": clock.newest, "rows": rows}
+        header = {"restarts": list(clock.restarts), "first": self.first, "end": self.end}
         return seal_state(recipe.secret(), header, arrays)
 
     @classmethod
@@ -208,16 +210,19 @@ class ZShard:
         self._open = self._times = np.empty(0, dtype=np.int64)
         """Numbers and times of the rows that wait for late ones."""
         if state is not None:
-            opened = open_state(recipe.secret(), state)
-            self._open, self._times = (opened.arrays[name].copy() for name in ("open", "times"))
-            self._method.restore(opened.arrays["method"].tobytes())
+            snapshot, waiting = open_shard(recipe, state)
+            self._open, self._times = (waiting[name].copy() for name in ("open", "times"))
+            self._method.restore(snapshot)
         self._method.bind(types)
         self._lateness_ns = self._method.settings.lateness_ns
 
-    def begin(self, clock: Clock, ranges: Ranges) -> None:
-        """Begin with records that were admitted together; `clock` is how they moved the stream's time."""
-        self._clock, self._next = clock, ranges.first
-        self._pieces = Pieces(ranges, waits=bool(self._lateness_ns))
+    def begin(self, clock: Clock, first: int, ranges: Ranges | None = None) -> None:
+        """Begin with records that were admitted together, from `first` on; `clock` is how they moved the stream's time.
+
+        Without ranges of an output, what is decided is not returned: it was published before.
+        """
+        self._clock, self._next = clock, first
+        self._pieces = None if ranges is None else Pieces(ranges, waits=bool(self._lateness_ns))
 
     def judge(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Judge rows; the stream's time moves as far as the last of them."""
@@ -247,29 +252,32 @@ class ZShard:
     def note(self, **more: Any) -> pa.RecordBatch:
         """Sizes of the shard."""
         found = {"live_pairs": self._method.live_pairs, "state_bytes": self._method.state_bytes, "shard": self.number}
-        return self._pieces.note(orjson.dumps({**found, **more}).decode())
+        return Pieces.note(orjson.dumps({**found, **more}).decode())
 
     def dump(self) -> bytes:
         """The state, sealed."""
-        method = np.frombuffer(self._method.snapshot(), dtype=np.uint8)
-        return seal_state(self._recipe.secret(), {}, {"open": self._open, "times": self._times, "method": method})
+        return dump_shard(self._recipe, self._method.snapshot(), {"open": self._open, "times": self._times})
 
     def _nothing(self, clock: Clock) -> Any:
         return self._method.read_admitted(pa.RecordBatch.from_pylist([], schema=self._types), [], clock)
 
     def _decided(self, release: Release) -> Iterator[pa.RecordBatch]:
-        trace = release.trace
-        numbers = np.asarray(trace.column("row"))
-        if not self._lateness_ns:  # each is decided with its own arrival
-            yield from self._pieces.of(self.number, trace, numbers, numbers, release.rows)
+        if self._pieces is None and not self._lateness_ns:
             return
+        numbers = np.asarray(release.trace.column("row"))
+        times = self._closed(numbers) if self._lateness_ns else numbers
+        if self._pieces is not None:
+            turns = turns_of(self._clock, numbers, times, self._lateness_ns)
+            yield from self._pieces.of(self.number, release.trace, turns, times, release.rows)
+
+    def _closed(self, numbers: Ints) -> Ints:
+        """The times of rows that waited and are decided now."""
         places = np.searchsorted(self._open, numbers)
         times = self._times[places]
         is_open = np.ones(len(self._open), dtype=np.bool_)
         is_open[places] = False
         self._open, self._times = self._open[is_open], self._times[is_open]
-        turns = turns_of(self._clock, numbers, times, self._lateness_ns)
-        yield from self._pieces.of(self.number, trace, turns, times, release.rows)
+        return times
 
 
 def turns_of(clock: Clock, numbers: Ints, times: Ints, lateness_ns: int) -> Ints:
@@ -277,7 +285,7 @@ def turns_of(clock: Clock, numbers: Ints, times: Ints, lateness_ns: int) -> Ints
 
     Where time starts over before that, a row is refused with the arrival that starts it over.
     """
-    if not lateness_ns:
+    if not lateness_ns:  # each is decided with its own arrival
         return numbers
     ends = np.array([*clock.restarts, np.iinfo(np.int64).max])
     bounds = [0, *np.searchsorted(clock.numbers, clock.restarts).tolist(), len(clock.numbers)]

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.crypto.snapshots import open_state, seal_state
 from shoal.methods.arrow_input import as_bytes
 from shoal.methods.z.epochs.closing import Ending
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import one_row, packed, unpacked
+from shoal.spark.streams.snapshots import dump_shard, open_shard
 from shoal.spark.streams.state import ShardStates
 from shoal.spark.z.epochs.value_shard import BIN, EPOCH, ROWS, STRETCH, TRACE, VALUES, ValueShard
 from shoal.spark.z.judge import Given, gathered_rows
@@ -76,9 +76,9 @@ class WaitingShard:
         whole: Any = recipe.make()
         method = whole.apart(has_keys=True)
         if state is not None:
-            opened = open_state(recipe.secret(), state)
-            method.restore(opened.arrays["method"].tobytes())
-            self._waiting = _messages(opened.arrays["waiting"])
+            snapshot, more = open_shard(recipe, state)
+            method.restore(snapshot)
+            self._waiting = _messages(more["waiting"])
         self.values = ValueShard(method, types, bins)
         self._settings = method.settings
 
@@ -105,7 +105,7 @@ class WaitingShard:
         passed = trace.filter(trace["passed"])
         if passed.num_rows:
             # what waits is of the last stretch of this clock, which is the first one of the next clock
-            self._waiting.append(_with(message, **{STRETCH: 0, TRACE: packed(passed)}))
+            self._waiting.append(_with(message, **{STRETCH: 0, TRACE: packed(_undecided(passed))}))
         if len(self._settings.attributes) == 1:  # single attribute: no other shard judges these rows
             trace = trace.filter(pc.invert(trace["passed"]))
         if trace.num_rows:
@@ -119,8 +119,15 @@ class WaitingShard:
 
     def dump(self) -> bytes:
         """The state, sealed."""
-        method = np.frombuffer(self.values.method.snapshot(), dtype=np.uint8)
-        return seal_state(self._recipe.secret(), {}, {"method": method, "waiting": _as_stream(self._waiting)})
+        return dump_shard(self._recipe, self.values.method.snapshot(), {"waiting": _as_stream(self._waiting)})
+
+
+def _undecided(trace: pa.RecordBatch) -> pa.RecordBatch:
+    """A trace without turns and delays: the end of the epoch determines them, and a log could not restore them."""
+    for name in ("turn", "delay"):
+        nothing = pa.array(np.zeros(trace.num_rows, dtype=np.int64))
+        trace = trace.set_column(trace.schema.get_field_index(name), name, nothing)
+    return trace
 
 
 def _with(message: pa.RecordBatch, **changes: Any) -> pa.RecordBatch:

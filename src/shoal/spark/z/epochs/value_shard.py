@@ -23,7 +23,7 @@ from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import one_row, packed
 from shoal.spark.records.columns import ROW
 from shoal.spark.records.frames import runs_of
-from shoal.spark.z.admit import clock_between
+from shoal.spark.z.clocks import clock_between
 from shoal.spark.z.judge import gathered_rows
 from shoal.spark.z.output_ranges import NOTE, PIECES, RANGE, Ranges
 
