@@ -33,7 +33,7 @@ _TRACE: Final = ("row", "verdict", "group", "delay", "reused", "reason")
 _EVENT: Final = "event"
 """With deadlines as durations, a trace that was written on Spark does not have this column."""
 _NO_EVENTS: Final = (
-    "Which rows were published together, whether clusters existed when they were reused, and l and t each time one grew, "
+    "Which rows were published together, whether clusters existed when reused, and l and t each time one grew, "
     "were not checked: the trace has no column event."
 )
 NOT_ON_SPARK: Final = (
