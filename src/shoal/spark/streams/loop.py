@@ -161,6 +161,7 @@ class MicroBatchLoop:
         return Taken(rows, lambda outcome: dead_letters(outcome, rows, method, lambda row, line: {"row": row + 1}))
 
     def _wait_until(self, due: float) -> None:
+        self._stream.observer.turn()  # also if the time has passed already
         while not self._stream.stop.is_asked and (left := due - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_SECONDS))
             self._stream.observer.turn()
