@@ -165,7 +165,8 @@ class SparkRun:
 
 @contextmanager
 def _cleaned(folder: Path) -> Iterator[None]:
-    """Before and after: without the hidden folders of attempts; if nothing else is in the folder, without it."""
+    """Remove hidden folders of attempts before and after; remove the folder too if it is new and stays empty."""
+    is_new = not folder.exists()
 
     def clean() -> None:
         for left in folder.glob(".attempt-*"):
@@ -176,8 +177,9 @@ def _cleaned(folder: Path) -> Iterator[None]:
         yield
     finally:
         clean()
-        with suppress(OSError):  # it has files
-            folder.rmdir()
+        if is_new:
+            with suppress(OSError):  # it has files
+                folder.rmdir()
 
 
 def batch_needs(policy: Policy, recipe: Recipe, folder: Path, files: Sequence[InputFile]) -> Needs:
