@@ -155,11 +155,11 @@ def test_the_script_of_the_page(session: Any, stage: Stage) -> None:
     assert known["found"].certificate.statement.startswith("size 1, counted: every itemset")
 
 
-def test_the_doctor_asks_executors_for_the_key_only(session: Any, stage: Stage) -> None:
+def test_the_doctor_asks_executors_for_key_and_input(session: Any, stage: Stage) -> None:
     stage.write(visits(20), files=1)
     found = list(spark_remarks(load_policy(policy(stage, COUNTED, "there")), master="local[2]"))
     assert {remark.level for remark in found} == {"good"}
-    assert found[-1].sentence == "2 tasks at a time on 1 machine: all have the key"
+    assert found[-1].sentence == "2 tasks at a time on 1 machine: all have the key and see the input"
     chain = load_policy(policy(stage, {**SAMPLED, "sampler": "chain"}, "there"))
     assert [remark.level for remark in spark_remarks(chain, master="local[2]")] == ["wrong"]
 
