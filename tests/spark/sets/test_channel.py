@@ -76,6 +76,14 @@ def test_a_part_that_is_gone() -> None:
         supports.people()
 
 
+def test_a_task_fails_when_the_driver_gives_up() -> None:
+    """If it ended well, Spark would not start it again with the others, which would wait for it for ever."""
+    here, there = Pipe()
+    here.close()
+    with pytest.raises(PartLost, match="another task that held a part has died"):
+        serve(there, lambda numbers: pytest.fail("nothing was asked"))
+
+
 def test_a_connection_that_is_cut_does_not_end_the_waiting_for_parts() -> None:
     nobody: Any = None  # neither a frame nor a recipe is looked at while connections are accepted
     servers = PartServers(nobody, 1, nobody, nobody)

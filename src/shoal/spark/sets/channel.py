@@ -85,9 +85,13 @@ class ServePart:
 
 
 def serve(driver: Connection[Any, Any], make: Callable[[Any], SetPart]) -> None:
-    """Answer questions until the end, or until the driver is gone."""
+    """Answer questions until the driver says that it is the end.
+
+    Raises PartLost if the driver has gone, because another task died: this one must fail too. If it ended well, Spark
+    would start only the other one again, which would wait for this one for ever.
+    """
     part: SetPart | None = None
-    with suppress(EOFError, ConnectionError):  # the driver has given up, or starts again
+    try:
         while True:
             question, values = decoded(driver.recv_bytes())
             if question == END:
@@ -99,6 +103,8 @@ def serve(driver: Connection[Any, Any], make: Callable[[Any], SetPart]) -> None:
             answer = part.answer(question, values)
             if answer is not None:
                 driver.send_bytes(encoded("answer", answer))
+    except (EOFError, ConnectionError):
+        raise PartLost("the driver has ended the connection: another task that held a part has died") from None
 
 
 class RemoteParts:
@@ -135,6 +141,12 @@ class RemoteParts:
         except (EOFError, OSError):
             raise PartLost("a task that held a part of the sets has died") from None
 
+    def end(self) -> None:
+        """Let the tasks end, as far as they are there."""
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.send_bytes(encoded(END, {}))
+
     def close(self) -> None:
         """End all connections."""
         for connection in self._connections:
@@ -165,11 +177,13 @@ class PartServers:
             job = Thread(target=self._run, args=(serve_part,), daemon=True)
             job.start()
             for _ in range(_ATTEMPTS):
-                parts = self._connected(job)
-                with closing(parts), suppress(PartLost):
-                    found = work(parts)
-                    parts.tell(END)
-                    return found
+                with closing(self._connected(job)) as parts:
+                    try:
+                        return work(parts)
+                    except PartLost:
+                        parts.close()  # all tasks fail, and Spark starts every one of them again
+                    finally:
+                        parts.end()
             raise PartLost("tasks that held parts of the sets died again and again; give executors more memory")
 
     def _run(self, serve_part: ServePart) -> None:
