@@ -163,7 +163,7 @@ class Topics:
             assert taken == again
             assert len(taken) == plan["rows"]
             self.read += taken
-            self.last = after(plan)
+            self.last = after(plan, self.last)
         return plan
 
     def finish(self, **options: Any) -> None:
@@ -179,12 +179,11 @@ class Topics:
         return SurveyHere(None, self.source._reading(ranges, decoder, newest)).before(EVERYTHING)
 
 
-def after(plan: Mapping[str, Any]) -> Commit:
+def after(plan: Mapping[str, Any], before: Commit | None = None) -> Commit:
     """The commit of a planned micro-batch."""
-    found = json.loads(json.dumps(plan))
-    offsets = [[topic, number, end] for topic, number, _, end in found["ranges"]]
-    more = {"offsets": offsets, **{name: found[name] for name in ("newest", "idle", "types") if name in found}}
-    return Commit(0, "a", 0, {}, more)
+    found = {"newest": [], "idle": [], "types": None, **plan}
+    more = {**kafka_source.places_after(found, before), "types": found["types"]}
+    return Commit(0, "a", 0, {}, json.loads(json.dumps(more)))
 
 
 class OneMachine:

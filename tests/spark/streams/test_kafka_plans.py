@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from shoal.errors import CheckpointError, InputError
 from shoal.spark.streams import kafka_source
 
 pytest.importorskip("confluent_kafka")
+from shoal.clients.patience import Patience
+from shoal.sources.kafka.ranges import OffsetReader
 from tests.spark.streams.kafka_logs import Logs, OneMachine, Topics, after
 
 A, B, C = ("a", 0), ("a", 1), ("b", 0)
@@ -42,6 +45,51 @@ def test_offsets_continue_and_partitions_that_come_later_are_read_from_their_beg
     logs.add(A, 4, 5)
     logs.add(C, 4, 3)
     assert found.step()["ranges"] == [(*A, 3, 4), (*C, 0, 2)]  # type: ignore[index]
+
+
+def test_a_partition_that_is_not_listed_for_a_moment_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = Logs(A, C)
+    logs.add(A, 1, 2, 3)
+    logs.add(C, 1, 2, 3)
+    found, limits = topics(tmp_path, monkeypatch, logs), logs.limits
+    found.step()
+    logs.add(A, 4, 5)
+    monkeypatch.setattr(logs, "limits", lambda topics: {A: limits(topics)[A]})
+    found.step()
+    monkeypatch.setattr(logs, "limits", limits)
+    logs.add(C, 4, 5)
+    logs.add(A, 6)
+    while found.step() is not None:
+        pass
+    assert len(set(found.read)) == len(found.read) > 7
+
+
+def test_a_topic_that_has_no_partitions_for_a_moment_is_asked_for_again() -> None:
+    from confluent_kafka import KafkaError
+
+    class Found:
+        def __init__(self, error: Any, partitions: dict[int, None]) -> None:
+            self.error, self.partitions = error, partitions
+
+    class Consumer:
+        answers = (
+            Found(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), {}),
+            Found(None, {}),
+            Found(None, {1: None, 0: None}),
+        )
+        asked = 0
+
+        def list_topics(self, topic: str, timeout: float) -> Any:
+            self.asked += 1
+            return SimpleNamespace(topics={topic: self.answers[self.asked - 1]})
+
+    reader = OffsetReader.__new__(OffsetReader)
+    reader._consumer, reader._patience = Consumer(), Patience(60, sleep=lambda seconds: None)
+    reader.had_trouble, reader.name = False, "kafka"
+    assert reader._numbers("a") == [0, 1]
+    assert reader.had_trouble
 
 
 def test_a_run_until_the_end_reads_up_to_the_ends_it_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

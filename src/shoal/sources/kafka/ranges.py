@@ -11,7 +11,7 @@ from shoal.clients.kafka import REQUEST_SECONDS, UNKNOWN_TOPIC, Settings, insist
 from shoal.clients.patience import Patience
 from shoal.errors import InputError
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition  # isort: skip
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition  # isort: skip
 
 _FETCH: Final = 20_000
 _STEP_SECONDS: Final = 1.0
@@ -53,10 +53,22 @@ class OffsetReader:
         return found
 
     def _numbers(self, topic: str) -> list[int]:
-        found = self._ask(self._consumer.list_topics, topic, timeout=REQUEST_SECONDS).topics[topic]
-        if found.error is not None and found.error.name() == UNKNOWN_TOPIC:
-            raise InputError(f"{self.name}: there is no topic {topic}; create it, or correct [source] topics")
-        return sorted(found.partitions)
+        return sorted(self._ask(self._partitions, topic))
+
+    def _partitions(self, topic: str) -> Mapping[int, Any]:
+        """The partitions of a topic; a broker that does not know them now is asked again, as one that does not answer.
+
+        A topic without partitions would be forgotten, and read from its beginning when it comes back.
+        """
+        found = self._consumer.list_topics(topic, timeout=REQUEST_SECONDS).topics[topic]
+        if found.error is not None:
+            if found.error.name() == UNKNOWN_TOPIC:
+                raise InputError(f"{self.name}: there is no topic {topic}; create it, or correct [source] topics")
+            raise KafkaException(found.error)
+        if not found.partitions:
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        partitions: Mapping[int, Any] = found.partitions
+        return partitions
 
     def read(self, topic: str, number: int, start: int, end: int) -> Iterator[list[Message]]:
         """The messages of a partition from `start` up to, not including, `end`."""

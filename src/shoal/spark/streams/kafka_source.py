@@ -220,11 +220,7 @@ class TopicOffsets:
             messages = Survey(session, work).before(EVERYTHING)
         person = str(self._policy.stream.person) if decoder.numbers_rows else None
         rows = in_order(messages, plan["rows"], work.schema, self._head, before.end if before else 0, person)
-        kept = {
-            "offsets": [(topic, number, end) for topic, number, _, end in plan["ranges"]],
-            "newest": plan["newest"], "idle": plan["idle"],
-            "types": decoder.types, "numbers_rows": decoder.numbers_rows,
-        }  # fmt: skip
+        kept = {**places_after(plan, before), "types": decoder.types, "numbers_rows": decoder.numbers_rows}
         return Taken(rows, lambda outcome: self._letters(outcome, rows), kept)
 
     def _letters(self, outcome: Outcome, rows: NumberedRows) -> tuple[list[Letter], int]:
@@ -244,6 +240,20 @@ class TopicOffsets:
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
+
+
+def places_after(plan: Mapping[str, Any], before: Commit | None) -> dict[str, Any]:
+    """Where partitions are after a micro-batch; one that it did not list is where it was."""
+    more = before.more if before else {}
+    offsets = {(topic, number): end for topic, number, end in more.get("offsets", ())}
+    offsets |= {(topic, number): end for topic, number, _, end in plan["ranges"]}
+    newest = {(topic, number): time for topic, number, time in more.get("newest", ())}
+    newest |= {(topic, number): time for topic, number, time in plan["newest"]}
+    return {
+        "offsets": [(*place, offset) for place, offset in offsets.items()],
+        "newest": [(*place, time) for place, time in newest.items()],
+        "idle": plan["idle"],
+    }
 
 
 def _holder(logs: list[Log]) -> Log | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from shoal.spark.outcome import Decisions, Outcome
 from shoal.spark.recipe import Recipe
 from shoal.spark.records.blocks import packed
 from shoal.spark.records.columns import AHEAD, AT_END, CLOCK, KEYS, ROW, TIME, USABLE, cast, decision_schema
-from shoal.spark.records.frames import by_shard_with_markers, in_one_shard, mapped, shards_of
+from shoal.spark.records.frames import by_shard_with_markers, collected, frame_of, in_one_shard, mapped, shards_of
 from shoal.spark.records.numbering import NumberedRows
 from shoal.spark.streams.logs import opened_rows, sealed_rows
 from shoal.spark.streams.state import ShardStates
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Ints = npt.NDArray[np.int64]
+_MOST_WAITING: Final = 100_000
+"""Rows that wait on the driver for a second person; with more of them from one person, time counts as it is."""
 
 
 def continue_tuples(
@@ -61,6 +63,7 @@ def continue_tuples(
     ahead, last = None, rows.end - 1 if rows.end else None
     stored: list[DataFrame] = []
     if settings.is_timed:
+        assigned, known = _certain(assigned, settings.max_gap_ns, known, is_end=is_end)
         times, known = _moved_clock(assigned, settings.max_gap_ns, known)
         assigned = assigned.drop(TIME, USABLE, *KEYS).join(times.drop(STATE), ROW)
         stored.append(times)
@@ -98,6 +101,8 @@ class TupleStream:
     sample: pa.RecordBatch | None = None
     """The first rows, while there are too few to learn cuts."""
     clock: bytes = b""
+    waiting: pa.RecordBatch | None = None
+    """Rows with their shards that came before a second person confirmed the time of the stream."""
     dead: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Numbers of the rows that were refused since the oldest one that may be pending, where deadlines count rows."""
     pushed: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
@@ -112,21 +117,25 @@ class TupleStream:
             return cls()
         found = open_state(recipe.secret(), state)
         arrays = found.arrays
-        sample = arrays["sample"].tobytes()
+        sample, waiting = (
+            pa.ipc.open_stream(data).read_next_batch() if (data := arrays[name].tobytes()) else None
+            for name in ("sample", "waiting")
+        )
         return cls(
             tuple(tuple(cut) for cut in arrays["cuts"].reshape(-1, 4).tolist()),
             found.header["shards"],
             found.header["is_learning"],
-            pa.ipc.open_stream(sample).read_next_batch() if sample else None,
+            sample,
             arrays["clock"].tobytes(),
+            waiting,
             *(arrays[name].copy() for name in ("dead", "pushed", "pushed_before")),
         )
 
     def sealed(self, recipe: Recipe) -> bytes:
         """The state, sealed."""
-        sample = as_bytes(packed(self.sample).buffers()[2]) if self.sample is not None else np.empty(0, dtype=np.uint8)
         arrays: dict[str, npt.NDArray[Any]] = {
-            "cuts": np.array(self.cuts, dtype=np.float64).reshape(-1), "sample": sample,
+            "cuts": np.array(self.cuts, dtype=np.float64).reshape(-1), "sample": _as_bytes(self.sample),
+            "waiting": _as_bytes(self.waiting),
             "clock": np.frombuffer(self.clock, dtype=np.uint8), "dead": self.dead, "pushed": self.pushed,
             "pushed_before": self.pushed_before,
         }  # fmt: skip
@@ -174,12 +183,36 @@ class TupleStream:
         return replace(self, is_learning=self.is_learning or is_uneven(found), pushed_before=self.pushed)
 
 
+def _as_bytes(batch: pa.RecordBatch | None) -> npt.NDArray[np.uint8]:
+    found: npt.NDArray[np.uint8] = (
+        np.empty(0, dtype=np.uint8) if batch is None else as_bytes(packed(batch).buffers()[2])
+    )
+    return found
+
+
+def _certain(read: DataFrame, max_gap_ns: int, known: TupleStream, *, is_end: bool) -> tuple[DataFrame, TupleStream]:
+    """Rows whose time is certain: none until a second person confirms the time of the stream, then all that waited.
+
+    A wrong clock of the first person may be set back by the second. A shard that had seen it would be ahead of the
+    stream, and decide nothing any more.
+    """
+    if known.waiting is not None:
+        read = read.union(frame_of([known.waiting], read))
+    if is_end or time_after(max_gap_ns, known.clock) is not None:
+        return read, replace(known, waiting=None)
+    times, moved = _moved_clock(read, max_gap_ns, known)
+    times.unpersist()
+    if time_after(max_gap_ns, moved.clock) is not None or read.count() > _MOST_WAITING:
+        return read, replace(known, waiting=None)
+    return read.where("false"), replace(known, waiting=collected(read, read.columns))
+
+
 def _moved_clock(read: DataFrame, max_gap_ns: int, known: TupleStream) -> tuple[DataFrame, TupleStream]:
     """The time of the whole stream at every row; and what is known with the clock after them."""
     skeleton = read.select(*SKELETON).repartition(1).sortWithinPartitions(ROW)
     times = mapped(skeleton, MoveClock(max_gap_ns, known.clock), TIMES).persist()
-    (found,) = times.where(f"{ROW} is null").select(STATE).collect()
-    return times, replace(known, clock=bytes(found[0]))
+    found = times.where(f"{ROW} is null").select(STATE).collect()  # none if Spark knows that there are no rows
+    return times, replace(known, clock=bytes(found[0][0])) if found else known
 
 
 @dataclass(frozen=True, slots=True)
