@@ -90,7 +90,7 @@ class WriteTrace:
             make_folder(folder)
         (found,) = mapped(frame, SealTrace(self.path, self.recipe, trace), WRITTEN).collect()
         require_files(folder, {self.path.name: found["bytes"]})
-        for left in folder.glob(f".{self.path.name}.*"):  # of tasks that were killed
+        for left in folder.glob(f"{_hidden(self.path)}.*"):  # of tasks that were killed
             left.unlink(missing_ok=True)
 
 
@@ -104,7 +104,7 @@ class SealTrace:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         require_folder(self.path.parent)
-        working, rows = self.path.with_name(f".{self.path.name}.{token_hex(8)}"), 0
+        working, rows = self.path.with_name(f"{_hidden(self.path)}.{token_hex(8)}"), 0
         sink = make_trace_file(working, self.recipe.secret())
         sink.open(self.trace.schema)
         for batch in self.trace.batches(batches):
@@ -118,6 +118,11 @@ class SealTrace:
             os.replace(working, self.path)
             sync_folder(self.path.parent)
         yield pa.RecordBatch.from_pylist([{"part": 0, "rows": rows, "bytes": size}], schema=WRITTEN)
+
+
+def _hidden(path: Path) -> str:
+    """A hidden name; that of a file which is hidden anyway stays, so that whoever removes attempts finds it."""
+    return path.name if path.name.startswith(".") else f".{path.name}"
 
 
 @dataclass(frozen=True, slots=True)
