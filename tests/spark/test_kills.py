@@ -42,11 +42,11 @@ def test_a_release_survives_the_death_of_an_executor_and_of_the_driver(
     Pipeline(load_policy(stage.policy(EVENTS, "here", time=True))).run()
     policy = stage.policy(EVENTS, "there", time=True)
     with start(policy, stage.key, master="local[2]") as run:
-        run.wait_for_file(stage.folder, ".there.partial/*")
+        run.wait_for_file(stage.folder, "there/.attempt-*/*")
         run.kill_all()
-    assert not list((stage.folder / "there").glob("*"))
+    assert not list((stage.folder / "there").glob("part-*"))
     with start(policy, stage.key) as run:
-        run.wait_for_file(stage.folder, ".there.partial/*")
+        run.wait_for_file(stage.folder, "there/.attempt-*/*")
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors
@@ -67,11 +67,11 @@ def test_rows_of_shards_are_published_once_although_everything_and_an_executor_w
     expected = SparkRun(load_policy(stage.policy(anonymize, "here")), Observer(), master="local[2]").execute()
     policy = stage.policy(anonymize, "there")
     with start(policy, stage.key, master="local[2]") as run:
-        run.wait_for_file(stage.folder, ".there.partial/*")
+        run.wait_for_file(stage.folder, "there/.attempt-*/*")
         run.kill_all()
-    assert not list(stage.folder.glob("there*/*"))
+    assert not list((stage.folder / "there").glob("part-*"))
     with start(policy, stage.key) as run:
-        run.wait_for_file(stage.folder, ".there.partial/part-*")
+        run.wait_for_file(stage.folder, "there/.attempt-*/part-*")
         os.kill(run.wait_for(EXECUTOR), signal.SIGKILL)
         code, errors = run.end()
     assert code == 0, errors
