@@ -27,22 +27,6 @@ from tests.spark.scene import EVENTS, KEY, TUPLES, Stage, events
 from tests.spark.sets.test_set_runs import COUNTED, visits
 from tests.spark.sets.test_set_runs import policy as set_policy
 
-SETS = """
-[stream]
-person = "user"
-[source]
-kind = "csv"
-path = "visits.csv"
-[anonymize]
-method = "k^m"
-item = "site"
-k = 2
-m = 2
-generalize = {balanced = 2}
-[sink]
-kind = "jsonl"
-path = "released.jsonl"
-"""
 SCHEMA = Schema(person="id", quasi=[Numeric("age", low=0, high=100)])
 
 
@@ -221,11 +205,3 @@ def test_the_doctor_looks_at_executors(session: Any, stage: Stage) -> None:
     found = list(spark_remarks(load_policy(stage.policy(TUPLES, "there")), master="local[2]"))
     assert {remark.level for remark in found} == {"good"}
     assert found[-1].sentence.startswith("2 tasks at a time on 1 machine: all have the key")
-
-
-def test_the_path_of_a_policy_of_sets_for_a_frame(tmp_path: Path) -> None:
-    path = tmp_path / "policy.toml"
-    path.write_text(SETS)
-    frame: Any = None  # refused before a row is looked at
-    with pytest.raises(PolicyError, match="sets of a DataFrame need a method"):
-        anonymize(frame, path)

@@ -192,7 +192,7 @@ class OneMachine:
     def __init__(self, topics: Topics) -> None:
         self._topics, self._places = topics, sorted(topics.logs.found)
         self._decoder = message_decoder(topics.policy, topics.method.columns, None)
-        self._merge = PartitionMerge(len(self._places), idle_seconds=30.0)
+        self._merging = PartitionMerge(len(self._places), idle_seconds=30.0)
         self._read = [0] * len(self._places)
         self.read: list[tuple[str, int, int]] = []
 
@@ -206,19 +206,19 @@ class OneMachine:
                 messages = decodable(found, Needs(keys=False, headers=False, times=True))
                 decoded: Decoded = self._decoder.decode(messages)
                 ids = pa.array([one.offset() for one in found]).to_numpy()
-                self._merge.add(number, Chunk(decoded, ordering_times(self._decoder, decoded, messages), ids))
-            self._merge.reach_end(number, logs.now)
-        self._merge.declare_idle(logs.now)
+                self._merging.add(number, Chunk(decoded, ordering_times(self._decoder, decoded, messages), ids))
+            self._merging.reach_end(number, logs.now)
+        self._merging.declare_idle(logs.now)
         self._hand_out()
 
     def finish(self) -> None:
         """Hand out everything."""
         self.look()
         for number in range(len(self._places)):
-            self._merge.end(number)
+            self._merging.end(number)
         self._hand_out()
 
     def _hand_out(self) -> None:
-        while (merged := self._merge.take()) is not None:
+        while (merged := self._merging.take()) is not None:
             places = [self._places[number] for number in merged.partitions.tolist()]
             self.read += [(*place, offset) for place, offset in zip(places, merged.ids.tolist(), strict=True)]
