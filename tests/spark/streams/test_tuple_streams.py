@@ -85,12 +85,19 @@ def test_a_wrong_clock_of_the_first_person_does_not_stop_a_stream(session: Any, 
     policy = stage.policy(timed, "there", kind="parquet", time=True)
     found = streamed(session, stage, policy, "one")
     method = make_anonymizer(load_policy(policy), as_secret(KEY))
-    here = [method.push_batch(pq.read_table(path)).rows.num_rows for path in sorted((stage.folder / "in").iterdir())]
-    there = [len(batch) for batch in found]
+    parts = [method.push_batch(pq.read_table(path)) for path in sorted((stage.folder / "in").iterdir())]
+    here, there = [part.rows.num_rows for part in parts], [len(batch) for batch in found]
     assert there[0] == here[0] == 0
     assert all(0.8 * one < many for one, many in zip(here[1:], there[1:], strict=True)), (here, there)
+    parts.append(method.flush())
     traces = [read_sealed_trace(path, as_secret(KEY)) for path in sorted((stage.folder / "one-trace").iterdir())]
     released = pa.Table.from_pylist([row for batch in found for row in batch])
-    report = shoal.audit(released, str(stage.folder / "in"), traces, str(policy))
-    # the time of the stream is not clear, and a trace from Spark does not say what was decided together
-    assert {finding.code for finding in report.findings} <= {"unchecked-promise", "clock-unclear"}, report
+    # A trace from Spark has no events: where the time is not clear either, an audit accuses one machine of as much.
+    without = pa.Table.from_batches([part.trace for part in parts]).drop_columns(["event"])
+    rows_here = pa.Table.from_batches([part.rows for part in parts])
+    assert codes(released, traces, stage, policy) <= codes(rows_here, without, stage, policy) | {"pending"}
+
+
+def codes(released: Any, trace: Any, stage: Stage, policy: Path) -> set[str]:
+    """What an audit finds."""
+    return {finding.code for finding in shoal.audit(released, str(stage.folder / "in"), trace, str(policy)).findings}
