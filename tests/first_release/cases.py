@@ -23,6 +23,8 @@ CASES: list[Case] = []
 
 @dataclass(frozen=True)
 class Case:
+    """One file: what it contains, how it is written, what is right for it."""
+
     name: str
     expected: Expected
     reading: Reading

@@ -124,7 +124,7 @@ def members(rng):
 @case(
     "patients.parquet",
     person="pid",
-    traits="parquet | booleans | missing | names | person in the last column",
+    traits="parquet | booleans | missing | identifiers | several rows a person | person in the last column",
     columns="""
         birth_year = quasi, numeric | time
         insured = quasi | carried, boolean | category
@@ -155,6 +155,7 @@ def patients_parquet(rng):
     "complaints.csv",
     person="customer_id",
     is_quoted=True,
+    method="tuples | z-anonymity",
     traits="quoted | free text | several rows a person",
     columns="""
         customer_id = person, code

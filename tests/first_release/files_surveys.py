@@ -184,7 +184,7 @@ def codes(rng):
 @case(
     "health_zip.csv",
     person="row",
-    traits="postcodes | leading zeros | handful of values",
+    traits="postcodes | leading zeros",
     columns="""
         zip_code = quasi, code
         date_of_birth = quasi | identifier | drop, time

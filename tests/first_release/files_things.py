@@ -9,6 +9,7 @@ ANY = "quasi | carried | value | sensitive | drop, numeric | category | code"
 
 
 def things(name, columns, traits, reason, *, person="row", may_ask=True, **more):
+    """A file about things: rows are counted, whatever repeats."""
     return case(
         name, person=person, about_people=False, may_ask=may_ask, method="tuples | none", columns=columns,
         traits=f"not about people | {traits}", reason=reason, **more,
@@ -106,7 +107,7 @@ def weather(rng):
 @things(
     "cars.csv",
     f"""
-        = row number | drop | identifier | quasi | carried, text
+        = drop | row number | identifier | quasi | carried, text
         mpg = {ANY}
         cyl = {ANY}
         hp = {ANY}
