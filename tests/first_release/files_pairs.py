@@ -6,6 +6,11 @@ from tests.first_release.cases import case
 from tests.first_release.samples import dates, distinct, full_names, moments, of, pick, skewed, whole, written
 
 
+def others(rng, owners, people):
+    """Somebody for every row who is not its owner."""
+    return [next(other for other in pick(rng, people, 9) if other != owner) for owner in owners]
+
+
 @case(
     "doctors_patients.csv",
     person="patient_id",
@@ -80,10 +85,11 @@ def teachers_students(rng):
 def sales_between(rng):
     n = 240
     people = [name.lower().replace(" ", "_") for name in full_names(rng, 90)]
+    sellers = pick(rng, people[:40], n)
     return {
         "sold_at": written(moments(rng, "2023-05-01", 3_000_000, n)),
-        "seller": pick(rng, people[:40], n),
-        "buyer": pick(rng, people[30:], n),
+        "seller": sellers,
+        "buyer": others(rng, sellers, people[30:]),
         "category": pick(rng, "books toys garden medicine music", n),
         "price": skewed(rng, 18, n, digits=2),
     }
@@ -139,9 +145,10 @@ def trips(rng):
 def calls(rng):
     n = 300
     numbers = [f"+49151{number}" for number in distinct(rng, 1_000_000, 9_999_999, 80)]
+    callers = pick(rng, numbers[:50], n)
     return {
-        "caller": pick(rng, numbers[:50], n),
-        "callee": pick(rng, numbers[20:], n),
+        "caller": callers,
+        "callee": others(rng, callers, numbers[20:]),
         "start": written(moments(rng, "2024-01-08", 500_000, n), "%Y-%m-%d %H:%M:%S"),
         "duration_s": skewed(rng, 90, n),
         "cell": pick(rng, [f"262-01-{number}" for number in distinct(rng, 1000, 9999, 25)], n),
@@ -163,8 +170,9 @@ def calls(rng):
 def friends(rng):
     n = 220
     people = distinct(rng, 100, 999, 70)
+    ones = pick(rng, people, n)
     return {
-        "from": pick(rng, people, n),
-        "to": pick(rng, people, n),
+        "from": ones,
+        "to": others(rng, ones, people),
         "since": dates(rng, "2012-01-01", 3600, n),
     }

@@ -12,25 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from tests.first_release.expected import ASK, KINDS, METHODS, ROLES, ROW
-from tests.first_release.table import CASES
+from tests.first_release.table import CASES, TRAITS
 
-TRAITS = """
-empty header cell | row names | header one cell short | repeated header names | numeric header cells | no header
-header only | 0 rows | 1 row | row number | row number 1..n | access log | web log | hosts | jsonl | parquet | tab
-semicolon | Latin-1 | BOM | decimal comma | quoted | free text | German dates | end dates | epoch ms
-several rows a person | sleep study | check-ins with label | loans with Student | flag named person | party 0-6
-handful of values as person | idcode as 22.0 | persons by values | another column depends on it | panel
-pupils in schools | twins | households | person in the last column | uuid | hash | email as person | mixed case
-two candidates | doctor and patient | teacher and student | buyer and seller | vehicles with drivers | phone calls
-events | sets | item lists | ratings | purchases | transactions | app lists | sensors mostly missing
-not about people | prices | earthquakes | tree rings | weather | cars | station numbers | sensors of machines | statistics by place
-one column | names | identifiers | all booleans | booleans | flags | decimals among integers | duplicates of every row
-missing | missing words | sentinels | sentinels -999/9999/. | missing diagnoses with HIV | missing languages | years
-wages | logs and squares | codes | ICD and ATC | postcodes | country codes | leading zeros
-wide survey | Likert items | exam grades | offences | religion and politics
-language de | language fr | language es | language it | language nl | language pt | language pl | language sv
-language da | language fi | language cs
-"""
 LOG_LINE = re.compile(r'(\S+) (\S+) (\S+) \[([^]]+)\] "([^"]*)" (\d+) (\d+|-)(?: "([^"]*)" "([^"]*)")?')
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
@@ -92,8 +75,7 @@ def test_there_are_many_files_with_different_names():
 
 
 def test_every_trait_is_covered_and_listed():
-    listed = {trait.strip() for line in TRAITS.strip().splitlines() for trait in line.split("|")}
-    assert set().union(*(case.traits for case in CASES)) == listed
+    assert set().union(*(case.traits for case in CASES)) == TRAITS
 
 
 def test_questions_are_the_exception():
@@ -262,6 +244,16 @@ def test_encodings_are_what_they_are_called(folder):
 def test_every_row_of_the_doubled_file_occurs_twice(folder):
     rows = list(zip(*columns_of(by_name("twice.csv"), folder), strict=True))
     assert rows[::2] == rows[1::2]
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [("calls.csv", "caller", "callee"), ("sales_between.csv", "seller", "buyer"), ("friends.csv", "from", "to")],
+)
+def test_two_people_of_a_row_differ(name, one, other, folder):
+    rows = list(zip(*(cells_of(by_name(name), folder, column) for column in (one, other)), strict=True))
+    assert all(first != second for first, second in rows)
+    assert {first for first, _ in rows} & {second for _, second in rows}
 
 
 def test_pupils_of_a_school_have_one_row_each(folder):
