@@ -19,7 +19,7 @@ from shoal.methods.sets.local_result import LocalKmResult
 from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
-from shoal.pipeline.outcome import add_outcome
+from shoal.pipeline.outcome import HALF, add_outcome
 from shoal.pipeline.sets.people import LocalPeople, People, SetFacts, Shown
 from shoal.pipeline.sets.rare_items import drop_statement, only_published
 from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, TRACE, check_separator, release_schema
@@ -145,7 +145,7 @@ class SetRun:
 
     def _warn_of_refused(self) -> None:
         summary = self.summary
-        if summary.dead > _MANY_REFUSED * summary.rows_in:
+        if _MANY_REFUSED * summary.rows_in < summary.dead <= HALF * summary.rows_in:  # more is the outcome of the run
             why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
             warning = (
                 f"{summary.dead:,} refused of {summary.rows_in:,} rows ({why}): their items are not "
