@@ -440,7 +440,9 @@ def test_fewer_than_k_records(stage: Scene) -> None:
 
 def test_no_usable_row(stage: Scene) -> None:
     stage.write("in.csv", HEAD + "p0,zzz\n")
-    fails(stage, stage.run("--quiet"), 1, "none of 1 rows gives an item (1 unknown-item)", "shoal doctor")
+    ended = stage.run("--quiet")
+    assert (ended.code, (stage.folder / "out.jsonl").exists()) == (3, False)
+    assert "nothing was released: 1 of 1 rows (100.0%) were refused: 1 unknown-item" in ended.err
 
 
 def test_an_input_that_breaks_off_publishes_nothing(stage: Scene) -> None:
@@ -594,7 +596,11 @@ def test_a_run_that_fails_does_not_change_an_earlier_release(
     stage.write("useless.csv", HEAD + "p0,yyy\np1,yyy\n")
     stage.sections[section] |= change
     assert stage.run("--quiet").code
-    assert outputs(stage.folder) == before
+    letters = "out.jsonl.dead.jsonl"
+    after = outputs(stage.folder)
+    if change.get("path") == "useless.csv":  # it says why each row was refused
+        assert after.pop(letters) != before.pop(letters)
+    assert after == before
 
 
 def test_no_space_for_the_certificate(stage: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -742,9 +748,14 @@ def test_many_dead_letters_are_a_warning(stage: Scene) -> None:
     stage.sections["source"]["separator"] = ";"
     stage.write("in.csv", "site\n" + "".join("|".join(items) + "\n" for items in SETS.values()) + "c\na\na\na\n")
     ended = stage.run("--quiet", "--json")
+    assert ended.code == 3
+    (warning,) = ended.summary["warnings"]
+    assert warning.startswith("10 of 16 rows (62.5%) were refused: 10 unknown-item")
+    stage.write("in.csv", "site\n" + "".join("|".join(items) + "\n" for items in SETS.values()) + "a\n" * 12)
+    ended = stage.run("--quiet", "--json")
     assert ended.code == 0, ended.err
     (warning,) = ended.summary["warnings"]
-    assert warning.startswith("10 refused of 16 rows (10 unknown-item)")
+    assert warning.startswith("10 refused of 24 rows (10 unknown-item)")
     assert f"shoal: warning: {warning}" in ended.err
     assert f"warning        {warning}" in stage.run("--quiet").out.decode()
     stage.sections["source"]["separator"] = "|"

@@ -589,4 +589,33 @@ MUTANTS: Final = (
         "stored.cancel()",
         "tests/serve/test_events.py::test_a_full_disk_refuses_records_and_ends_the_run",
     ),
+    # ---- little is left
+    Mutant(
+        "pipeline/outcome.py",
+        "a run that released nothing is a success",
+        "(not summary.released or summary.dead > HALF * summary.rows_in)",
+        "summary.dead > HALF * summary.rows_in",
+        "tests/pipeline/test_outcome.py",
+    ),
+    Mutant(
+        "pipeline/outcome.py",
+        "half of the rows are suppressed without a word",
+        "(keeps_most and summary.suppressed + summary.pending > HALF * rows)",
+        "(keeps_most and summary.pending > HALF * rows)",
+        "tests/pipeline/test_outcome.py",
+    ),
+    Mutant(
+        "observe/counts.py",
+        "a useless run ends with exit code 0",
+        "USELESS if self.is_useless else 0",
+        "0",
+        "tests/e2e/test_little_left.py",
+    ),
+    Mutant(
+        "serve/events.py",
+        "a line that is no object is accepted",
+        "if not isinstance(orjson.loads(line), dict):",
+        "if orjson.loads(line) is None:",
+        "tests/serve/test_events.py",
+    ),
 )

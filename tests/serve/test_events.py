@@ -87,10 +87,18 @@ def post(reader: HttpReader, content: bytes, **options: Any) -> httpx.Response:
 
 
 def test_lines_are_accepted_in_order_and_blank_ones_left_out(reader: HttpReader) -> None:
-    answer = post(reader, b'{"a": 1}\n\n{"a": 2}\r\nnot JSON\n')
+    answer = post(reader, b'{"a": 1}\n\n{"a": 2}\r\n{"b": []}\n')
     assert (answer.status_code, answer.json()) == (200, {"accepted": 3})
-    assert values(reader) == [b'{"a": 1}', b'{"a": 2}', b"not JSON"]
+    assert values(reader) == [b'{"a": 1}', b'{"a": 2}', b'{"b": []}']
     assert post(reader, b"").json() == {"accepted": 0}
+
+
+@pytest.mark.parametrize("wrong", [b"not JSON", b"7", b'"text"', b"[1]", b'{"a": ', b'{"a": 1} {"a": 2}', b"\xff"])
+def test_the_first_line_that_is_no_json_object_is_named_and_nothing_is_stored(reader: HttpReader, wrong: bytes) -> None:
+    answer = post(reader, b'{"a": 1}\n\n' + wrong + b'\n{"a": 2}\nanother\n')
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("line 3 is not a JSON object;")
+    assert reader.lag() == 0
 
 
 def test_without_the_token_nothing_is_stored(reader: HttpReader) -> None:
@@ -156,15 +164,15 @@ def test_requests_at_the_same_time_are_stored_whole_and_together(
 
     async def all_at_once() -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
-            bodies = [b"".join(b"%d-%d\n" % (request, line) for line in range(3)) for request in range(8)]
+            bodies = [b"".join(b'{"at": [%d, %d]}\n' % (request, line) for line in range(3)) for request in range(8)]
             return await asyncio.gather(*(client.post("/events", content=one, headers=ALLOWED) for one in bodies))
 
     assert [one.json() for one in asyncio.run(all_at_once())] == [{"accepted": 3}] * 8
     stored = values(reader)
     assert sum(blocks) == 24
-    assert sorted(stored) == sorted(b"%d-%d" % (request, line) for request in range(8) for line in range(3))
+    assert sorted(stored) == sorted(b'{"at": [%d, %d]}' % (request, line) for request in range(8) for line in range(3))
     for start in range(0, 24, 3):
-        assert len({str(value).partition("-")[0] for value in stored[start : start + 3]}) == 1
+        assert len({str(value).partition(",")[0] for value in stored[start : start + 3]}) == 1
 
 
 def test_what_was_accepted_survives_a_kill(make_reader: Callable[..., HttpReader], tmp_path: Path) -> None:
@@ -182,12 +190,12 @@ def test_what_was_accepted_survives_a_kill(make_reader: Callable[..., HttpReader
 
 def test_reading_goes_on_where_a_checkpoint_says(reader: HttpReader, make_reader: Callable[..., HttpReader]) -> None:
     for number in range(5):
-        post(reader, b"%d\n" % number)
+        post(reader, b'{"at": %d}\n' % number)
     assert len(values(reader)) == 5
     reader.close()
     again = make_reader()
     assert again.open([2], Needs()) == [2]
-    assert values(again) == [b"3", b"4"]
+    assert values(again) == [b'{"at": 3}', b'{"at": 4}']
     again.close()
     with pytest.raises(InputError, match="has messages 0 to 4, and 10 is the next"):
         make_reader().open([9], Needs())

@@ -65,7 +65,7 @@ _EXAMPLES: Final = {
 
 
 def main() -> None:
-    """Run the command line; end with exit code 0, 1 for a failed run or 2 for a wrong policy.
+    """Run the command line; end with exit code 0, 1 for a failed run, 2 for a wrong policy or 3 for a useless run.
 
     A reader of standard output that closes early (`| head`) does not change the exit code, unless it closes before
     the code is known: then it is 141.

@@ -120,7 +120,7 @@ def demo(
     except RunError as error:  # the result matters more than its picture
         picture = f"none: {error}"
     print("\n".join([*summary_lines(summary)[:-2], *_verdict(report, audited), *_places(out, picture)]))
-    return 0 if report.ok and summary.ok else 1
+    return summary.exit_code if report.ok else 1
 
 
 def _show_live(

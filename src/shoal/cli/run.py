@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from shoal.observe.counts import RunSummary
 
 _INTERRUPTED: Final = 130
 
@@ -32,7 +35,8 @@ def run(  # noqa: PLR0913 - one for each option
     """Anonymize a stream with a policy.
 
     Released rows go to the policy's sink; the dead letters next to it list why rows were refused. Exit code 0 on
-    success, 1 when the run failed or the input broke off, 2 when the policy is wrong. A run on a live system goes on
+    success, 1 when the run failed or the input broke off, 2 when the policy is wrong, 3 when the whole input was read
+    and nothing was released or more than half of it was refused. A run on a live system goes on
     until it gets SIGTERM or Ctrl-C: it writes a last checkpoint and ends with 0; started again, it continues there. A
     second signal ends it at once, and loses nothing either.
 
@@ -104,9 +108,9 @@ def run(  # noqa: PLR0913 - one for each option
     if engine == "spark":
         run_on = _spark_run(policy, master, shards, checkpoint, follow=follow, once=once, take_over=take_over, log=log)
         with watch(quiet=quiet, log=log, metrics=metrics) as observer:
-            summary = run_on(observer).execute()
+            summary: RunSummary = run_on(observer).execute()
         print_summary(summary, as_json=as_json, is_piped=False)
-        return 0 if summary.ok else 1
+        return summary.exit_code
     pipeline = Pipeline.from_policy(policy, checkpoint=checkpoint, worker=worker)
     stop = Stop()
     runner: Any = pipeline
@@ -123,7 +127,7 @@ def run(  # noqa: PLR0913 - one for each option
         print(f"shoal: interrupted; {_what_next(pipeline.policy)}", file=sys.stderr)
         return _INTERRUPTED
     print_summary(summary, as_json=as_json, is_piped=_is_piped(pipeline.policy))
-    return 0 if summary.ok else 1
+    return summary.exit_code
 
 
 def _listening(pipeline: Any) -> Any:

@@ -72,4 +72,4 @@ def serve(
     with watch(quiet=True) as observer, on_signals(stop) if pipeline.policy.source.is_endless else nullcontext():
         summary = running.run(observer, stop=stop, take_over=take_over)
     print_summary(summary, as_json=False, is_piped=False)
-    return 0 if summary.ok else 1
+    return summary.exit_code

@@ -20,7 +20,9 @@ from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
 from shoal.inspection.proposal import ROW
+from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
+from shoal.pipeline.outcome import Explain, outcome_words
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy, read_tables
@@ -177,16 +179,28 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     release = method.anonymize(table)
     reasons = {name: count for name, count in method.counts.items()
                if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
+    counts = {
+        "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
+        "refused": method.counts["dead"], "pending": method.pending,
+    }  # fmt: skip
+    warnings += little_left(counts, reasons, method.explain, policy)
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
-        counts={
-            "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
-            "refused": method.counts["dead"], "pending": method.pending,
-        },
+        counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
         statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
         metrics=dict(method.metrics),
     )  # fmt: skip
+
+
+def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: Explain, policy: Policy) -> list[str]:
+    """One sentence if little is left of the frame."""
+    summary = RunSummary(
+        rows_in=counts["rows"], released=counts["released"], suppressed=counts["suppressed"],
+        pending=counts["pending"], dead=counts["refused"], dead_by_reason=dict(reasons),
+    )  # fmt: skip
+    found = outcome_words(summary, explain, policy.anonymize.advice, keeps_most=policy.anonymize.KEEPS_MOST)
+    return [found] if found is not None else []
 
 
 def _sentence(method: Any, reason: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
+
+USELESS: Final = 3
+"""The exit code of a run that ended as it should and released nothing, or refused more than half of its input."""
 
 
 @dataclass
@@ -43,17 +46,24 @@ class RunSummary:
     trace: str | None = None
     failure: str | None = None
     outcome: str | None = None
-    """Why hardly anything was released, and what to do; else None. Also in `warnings`."""
+    """Why little is left of the input, and what to do; else None. Also in `warnings`."""
+    is_useless: bool = False
+    """Whether nothing was released, or more than half of the records of a finished input were refused."""
     warnings: list[str] = field(default_factory=list)
 
     @property
+    def exit_code(self) -> int:
+        """0; 1 if the run failed; 3 if it did what the policy says and the result is of no use."""
+        return 1 if self.failure is not None else USELESS if self.is_useless else 0
+
+    @property
     def ok(self) -> bool:
-        """Whether everything could be read and written."""
-        return self.failure is None
+        """Whether everything could be read and written, and something is left of it."""
+        return self.exit_code == 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"ok": self.ok, **asdict(self)}
+        return {"ok": self.ok, "exit_code": self.exit_code, **asdict(self)}
 
 
 @dataclass(frozen=True)

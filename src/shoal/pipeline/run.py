@@ -153,7 +153,7 @@ class StreamRun:
             self.outputs.clean()  # the run may have been killed between its last checkpoint and this
             self.source.leave(self.progress.position or {})
             _require_end(self.policy, self._folder)
-            return self.report.summary(self.progress, self._warnings, finished_before=True)
+            return self.report.last_summary(self.progress, self._warnings, finished_before=True)
         self._start(is_resumed=is_resumed)
         if self.progress.phase == "reading":
             self._read()

@@ -1,17 +1,15 @@
-"""What a run reports: a few counts on the way, everything at the end, and why hardly anything was released."""
+"""What a run reports: a few counts on the way, and everything at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
 
 from shoal.methods.base import StreamMethod
-from shoal.methods.release import UNREADABLE, Refusal
 from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
-from shoal.pipeline.doctor.remarks import FEW_RELEASED, MOST_REFUSED
+from shoal.pipeline.outcome import add_outcome
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 from shoal.policy.fields import Location
@@ -80,12 +78,12 @@ class RunReport:
         found.failure, found.warnings = progress.failure, list(warnings)
         return found
 
-    def last_summary(self, progress: Progress, warnings: list[str], *, numbers_rows: bool) -> RunSummary:
-        """The same, with a warning if hardly anything was released."""
-        found = self.summary(progress, warnings, numbers_rows=numbers_rows)
-        found.outcome = outcome_warning(found, self._method.explain, self._policy.anonymize.advice)
-        if found.outcome:
-            found.warnings.append(found.outcome)
+    def last_summary(
+        self, progress: Progress, warnings: list[str], *, numbers_rows: bool = False, finished_before: bool = False
+    ) -> RunSummary:
+        """The same at the end of the input, with a warning if little is left of it."""
+        found = self.summary(progress, warnings, numbers_rows=numbers_rows, finished_before=finished_before)
+        add_outcome(found, self._policy, self._method.explain)
         return found
 
     def committed(
@@ -113,44 +111,3 @@ class RunReport:
 def _name(place: Location, *, stopped: bool) -> str:
     """A file has its own name when the run is finished."""
     return str(place.working if stopped else place.path)
-
-
-def outcome_warning(summary: RunSummary, explain: Callable[[str], Refusal], advice: str) -> str | None:
-    """One sentence if more than half of the rows were refused or less than a twentieth was released, else None.
-
-    `explain` returns the column and the sentence for a reason; `advice` is what to change in the policy.
-    """
-    rows = summary.rows_in
-    if not rows:
-        return None
-    if summary.dead > MOST_REFUSED * rows:
-        return _refused_words(summary, explain)
-    if summary.released >= FEW_RELEASED * rows:
-        return None
-    released = (
-        f"only {summary.released:,} of {rows:,} rows ({summary.released / rows:.1%}) were released"
-        if summary.released
-        else f"nothing was released of {rows:,} rows"
-    )
-    if summary.pending > summary.suppressed:
-        share = f"{summary.pending / rows:.1%} are pending"
-        return f"{released}; {share}, because too few people have similar values: {advice}"
-    return (
-        f"{released}; {summary.suppressed / rows:.1%} were suppressed, because too few people have similar values, or "
-        f"their sensitive values are not diverse enough: {advice}; shoal doctor tries a policy on a sample"
-    )
-
-
-def _refused_words(summary: RunSummary, explain: Callable[[str], Refusal]) -> str:
-    reason = max(summary.dead_by_reason, key=lambda name: summary.dead_by_reason[name])
-    count = summary.dead_by_reason[reason]
-    nothing = "" if summary.released else "nothing was released: "
-    if reason == UNREADABLE:
-        words = "unreadable (they could not be decoded: check the kind, the delimiter and the types in [source])"
-    else:
-        refusal = explain(reason)
-        words = f"{reason} ({f'column {refusal.column!r}: ' if refusal.column else ''}{refusal.sentence})"
-    return (
-        f"{nothing}{summary.dead:,} of {summary.rows_in:,} rows ({summary.dead / summary.rows_in:.1%}) were refused, "
-        f"{count:,} of them as {words}; each one is listed in {summary.dead_letters}"
-    )

@@ -35,6 +35,8 @@ class MethodSection(Section):
     """Whether the method has compiled kernels, which take a while on the first run."""
     IS_STREAM: ClassVar[bool] = True
     """Whether rows are decided as they arrive, so that a run can resume from a checkpoint."""
+    KEEPS_MOST: ClassVar[bool] = True
+    """Whether most rows are expected to be released, so that it is worth a warning if half of them are not."""
 
     @property
     def advice(self) -> str:

@@ -67,6 +67,7 @@ class ZAnonymitySection(MethodSection, ZSettings):
     PUBLISHES_PSEUDONYMS: ClassVar[bool] = True
     PUBLISHES_TIME: ClassVar[bool] = True
     SORTS_ROWS: ClassVar[bool] = True
+    KEEPS_MOST: ClassVar[bool] = False
 
     method: str
     attribute: Annotated[dict[str, ZColumnSection], BeforeValidator(attribute_tables)] = Field(

@@ -35,6 +35,11 @@ class Intake:
         if body.lstrip()[:1] == b"[":
             return _answer(400, "send one JSON object per line, not a list")
         records = [line for line in body.splitlines() if line.strip()]
+        wrong = _first_without_object(body)
+        if wrong is not None:
+            return _answer(
+                400, f"line {wrong} is not a JSON object; correct it and send all lines again, none was stored"
+            )
         if not self._reader.is_open:
             return _answer(503, "the run is not ready; send it again", _LATER)
         if not self._reader.has_room:
@@ -67,6 +72,18 @@ class Intake:
                 for _, stored in taken:
                     if not stored.done():
                         stored.set_result(None)
+
+
+def _first_without_object(body: bytes) -> int | None:
+    """The number of the first line, from 1, that is neither blank nor a JSON object."""
+    for number, line in enumerate(body.splitlines(), 1):
+        if line.strip():
+            try:
+                if not isinstance(orjson.loads(line), dict):
+                    return number
+            except orjson.JSONDecodeError:
+                return number
+    return None
 
 
 async def read_body(request: Request, most: int) -> bytes | None:

@@ -23,6 +23,7 @@ from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.checks.record_checks import RecordChecks
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.outcome import add_outcome
 from shoal.pipeline.wiring import (
     make_anonymizer,
     make_encoder,
@@ -43,7 +44,7 @@ from shoal.spark.recipe import Recipe, shared_secret
 from shoal.spark.records.files import FileRows, read_files
 from shoal.spark.records.part_writer import PartWriter, output_folder
 from shoal.spark.sets.run import check_sampler, run_sets
-from shoal.spark.summary import add_outcome, shows_suppressed, summarize
+from shoal.spark.summary import shows_suppressed, summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +160,7 @@ class SparkRun:
             live_pairs=outcome.live_pairs, state_bytes=outcome.state_bytes,
         )  # fmt: skip
         found.pending = int(outcome.metrics.get("pending", 0)) if method.guarantee.keeps_pending else 0
-        add_outcome(found, self.policy, method)
+        add_outcome(found, self.policy, method.explain)
         return found
 
 

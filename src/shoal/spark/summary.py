@@ -8,7 +8,6 @@ from typing import Any
 from shoal.methods.base import StreamMethod
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
 from shoal.observe.counts import RunSummary
-from shoal.pipeline.summary import outcome_warning
 from shoal.policy import Policy
 
 
@@ -39,13 +38,6 @@ def summarize(
         trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(warnings),
         suppressed_left=shows_suppressed(policy), **more,
     )  # fmt: skip
-
-
-def add_outcome(summary: RunSummary, policy: Policy, method: StreamMethod) -> None:
-    """Add what a run that has ended should warn of."""
-    summary.outcome = outcome_warning(summary, method.explain, policy.anonymize.advice)
-    if summary.outcome:
-        summary.warnings.append(summary.outcome)
 
 
 def shows_suppressed(policy: Policy) -> bool:

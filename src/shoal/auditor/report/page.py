@@ -71,7 +71,7 @@ def render(content: Mapping[str, Any]) -> str:
     body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in shown)
     note = _soft("Private: this page was made with the raw data and shows their distributions.")
     return page_of(
-        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}"
+        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}{_little(content)}"
         f'<nav aria-label="Contents">{links}</nav>{body}', skip_to=shown[0][0],
     )  # fmt: skip
 
@@ -126,6 +126,18 @@ def _cards(content: Mapping[str, Any]) -> str:
         f'<div class="card"><span class="soft">{title}</span><b>{value}</b><span class="soft">{more}</span></div>'
         for title, value, more in cards
     ) + "</div>"  # fmt: skip
+
+
+def _little(content: Mapping[str, Any]) -> str:
+    """A warning if most records are missing, unless the method is meant to withhold what is rare."""
+    share = content["utility"][0]["value"]
+    if share is None or share >= 0.5 or content["method"] == "z-anonymity":
+        return ""
+    what = "Nothing was released." if not share else f"Only {_share(share)} of the records were released."
+    return (
+        f'<p class="bad">{what} Counts and averages of this release describe those records alone. A smaller k, a '
+        "longer deadline or fewer quasi-identifiers would release more.</p>"
+    )
 
 
 def _promise(content: Mapping[str, Any]) -> str:

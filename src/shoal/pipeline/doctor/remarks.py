@@ -10,14 +10,13 @@ import pyarrow as pa
 
 from shoal.decode.base import Decoded
 from shoal.methods.settings import Duration
+from shoal.pipeline.outcome import FEW_RELEASED, HALF
 from shoal.policy import Policy
 from shoal.times import column_ns
 
 Level = Literal["good", "look", "wrong"]
 
 MANY_REFUSED: Final = 0.05
-MOST_REFUSED: Final = 0.5
-FEW_RELEASED: Final = 0.05
 _DAY_NS: Final = 86_400 * 10**9
 
 
@@ -71,7 +70,7 @@ class Sample:
 def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[Level, list[str]]:
     """Rate the outcome of the trial on the sample, with advice."""
     rows = counts["pushed"]
-    if counts["dead"] > MOST_REFUSED * rows:
+    if counts["dead"] > HALF * rows:
         return "wrong", ["most rows are refused, find out why"]
     level: Level = "good"
     advice = []
@@ -79,6 +78,9 @@ def verdict(policy: Policy, sample: Sample, counts: Mapping[str, int]) -> tuple[
         is_short = _is_too_short(policy, sample, counts)
         level = "look" if is_short else "wrong"
         advice.append(policy.anonymize.advice + ("; the sample may be too short to tell" if is_short else ""))
+    elif policy.anonymize.KEEPS_MOST and counts["suppressed"] + counts["pending"] > HALF * rows:
+        level = "look"
+        advice.append(policy.anonymize.advice)
     if counts["dead"] > MANY_REFUSED * rows:
         return "look" if level == "good" else level, [*advice, "many rows are refused, find out why"]
     return level, advice

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from shoal.crypto.keys import secret_from_environment
 from shoal.decode.base import Decoded
-from shoal.pipeline.doctor.remarks import MOST_REFUSED, Level, Remark
+from shoal.pipeline.doctor.remarks import Level, Remark
 from shoal.pipeline.live.workers import NO_KEY
+from shoal.pipeline.outcome import HALF
 from shoal.policy import Policy
 from shoal.policy.live.workers import workers_of
 from shoal.sources.kafka.shares import Keying
@@ -33,7 +34,7 @@ def keying_remarks(policy: Policy, sample: Decoded) -> Iterator[Remark]:
             "topic",
         )  # fmt: skip
         return
-    level: Level = "wrong" if share > MOST_REFUSED else "look"
+    level: Level = "wrong" if share > HALF else "look"
     yield Remark(
         level, "workers",
         f"{share:.1%} of the messages are in another partition than that of their {column!r}; workers refuse them. "

@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.crypto.private_files import sync_folder
-from shoal.errors import InputError
 from shoal.hierarchies import Hierarchy
 from shoal.methods.base import BatchMethod
 from shoal.methods.registry import METHODS
+from shoal.methods.release import Refusal
 from shoal.methods.sets.local_result import LocalKmResult
 from shoal.observe.counts import SetSummary
 from shoal.observe.observer import Observer
 from shoal.pipeline.dead_letters import DeadLetters
+from shoal.pipeline.outcome import HALF, add_outcome
 from shoal.pipeline.sets.people import LocalPeople, People, SetFacts, Shown
 from shoal.pipeline.sets.rare_items import drop_statement, only_published
 from shoal.pipeline.sets.release import DEFAULT_SEPARATOR, TRACE, check_separator, release_schema
@@ -32,6 +33,12 @@ from shoal.sinks.atomic_file import AtomicFile, check_target
 from shoal.sinks.durable import output_error
 
 _MANY_REFUSED: Final = 0.05
+_REMEDIES: Final = {
+    "null-person": "a row has no person; fill the column",
+    "null-item": "a row has no item; check the name of the column and [source] separator",
+    "unknown-item": "the generalization lacks an item; add it there",
+}
+"""What to try first, by the reason of most refusals."""
 
 
 def published_error(error: float) -> float:
@@ -82,9 +89,14 @@ class SetRun:
             if warning:
                 self.summary.warnings.append(warning)
                 self.observer.warn(warning)
-            facts = self._drop_rare(self._read())
-            self._publish(facts, self._decide(facts))
-            stack.pop_all()  # everything is finished: nothing to undo
+            facts = self._read()
+            if facts.records:
+                facts = self._drop_rare(facts)
+                self._publish(facts, self._decide(facts))
+                stack.pop_all()  # everything is finished: nothing to undo
+            else:  # no release is published, an earlier one stays
+                self.letters.finish()
+        add_outcome(self.summary, self.policy, _explain)
         self._note_time()
         return self.summary
 
@@ -115,11 +127,6 @@ class SetRun:
         summary = self.summary
         summary.files, summary.records = len(self.files), facts.people
         summary.empty_records, summary.items = facts.people - facts.records, len(facts.labels)
-        if not facts.records:
-            why = ", ".join(f"{count:,} {reason}" for reason, count in facts.refused.items())
-            raise InputError(
-                f"none of {facts.rows:,} rows gives an item{f' ({why})' if why else ''}; shoal doctor shows more"
-            )
         self._warn_of_refused()
         if facts.near is not None:
             summary.warnings.append(facts.near)
@@ -138,7 +145,7 @@ class SetRun:
 
     def _warn_of_refused(self) -> None:
         summary = self.summary
-        if summary.dead > _MANY_REFUSED * summary.rows_in:
+        if _MANY_REFUSED * summary.rows_in < summary.dead <= HALF * summary.rows_in:  # more is the outcome of the run
             why = ", ".join(f"{count:,} {reason}" for reason, count in summary.dead_by_reason.items())
             warning = (
                 f"{summary.dead:,} refused of {summary.rows_in:,} rows ({why}): their items are not "
@@ -250,6 +257,10 @@ class SetRun:
         sink.resume(None).write(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         sink.commit()
         return sink
+
+
+def _explain(reason: str) -> Refusal:
+    return Refusal(None, _REMEDIES[reason])
 
 
 def _remove(place: Location) -> None:

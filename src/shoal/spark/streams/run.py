@@ -18,6 +18,7 @@ from shoal.methods.release import DEAD, RELEASED, SUPPRESSED
 from shoal.methods.settings import Duration
 from shoal.observe.counts import RunSummary
 from shoal.observe.observer import Observer
+from shoal.pipeline.outcome import add_outcome
 from shoal.pipeline.ownership import Ownership
 from shoal.pipeline.stopping import Stop, on_signals
 from shoal.pipeline.wiring import make_anonymizer
@@ -33,7 +34,7 @@ from shoal.spark.streams.loop import Clock, MicroBatchLoop
 from shoal.spark.streams.micro_batches import MicroBatches
 from shoal.spark.streams.source_and_output import make_output, make_source
 from shoal.spark.streams.state import Commit
-from shoal.spark.summary import add_outcome, summarize
+from shoal.spark.summary import summarize
 
 _SHORTEST_SECONDS: Final = 1.0
 """Between micro-batches if `[checkpoint] every` is a number of records, which then bounds them."""
@@ -143,7 +144,7 @@ class SparkStream:
             metrics=more.get("metrics", {}),
         )  # fmt: skip
         if not stopped:
-            add_outcome(found, self.policy, method)
+            add_outcome(found, self.policy, method.explain)
         return found
 
 
