@@ -201,9 +201,23 @@ MUTANTS: Final = (
     Mutant(
         "kernels/tuples/diversity.py",
         "l - 1 sensitive values are enough",
-        "distinct_values(counts, used) < s.plan[DISTINCT]",
-        "distinct_values(counts, used) < s.plan[DISTINCT] - 1",
+        "0 < distinct_values(counts, used, missing) < s.plan[DISTINCT]",
+        "0 < distinct_values(counts, used, missing) < s.plan[DISTINCT] - 1",
         "tests/kernels/tuples/test_kernels.py",
+    ),
+    Mutant(
+        "kernels/tuples/diversity.py",
+        "a missing value counts towards l",
+        "if counts[value] > 0.0 and value != missing:\n            found += 1",
+        "if counts[value] > 0.0:\n            found += 1",
+        "tests/kernels/tuples/test_kernels.py",
+    ),
+    Mutant(
+        "kernels/tuples/diversity.py",
+        "closeness holds on all values, but not on the known ones",
+        "if missing != NONE_MISSING and (counts[missing] > 0.0 or reference[missing] > 0.0):",
+        "if missing != NONE_MISSING and counts[missing] > 0.0 and reference[missing] < 0.0:",
+        "tests/methods/tuples/test_missing_sensitive.py",
     ),
     Mutant(
         "kernels/tuples/diversity.py",

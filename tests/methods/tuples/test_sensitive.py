@@ -116,8 +116,8 @@ def test_a_stream_of_one_value_in_many_spellings_is_not_diverse():
 
 @pytest.mark.parametrize(
     ("ills", "is_diverse"),
-    [(["1", "1.0", "01"], False), (["True", "true", "TRUE"], False), (["2024-01-01", "2024-01-01T00:00Z", " "], True),
-     (["a", "a ", "a"], False), (["a", "b", "a"], True)],
+    [(["1", "1.0", "01"], False), (["True", "true", "TRUE"], False), (["2024-01-01", "2024-01-01T00:00Z", " "], False),
+     ([" ", "", None], True), (["a", "b", None], True), (["a", "a ", "a"], False), (["a", "b", "a"], True)],
 )  # fmt: skip
 def test_the_auditor_convicts_a_class_of_one_meaning(ills, is_diverse):
     truth = stream(ills)
@@ -161,3 +161,28 @@ def test_times_that_python_does_not_have_are_refused(values):
     with pytest.raises(InputError, match="round them to microseconds"):
         made.push_batch(table)
     assert made.counts["pushed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "ills", "code"),
+    [
+        ({"l": 2}, ["a", None, None], "below-l"),
+        ({"l": 2}, [None, None, None], None),
+        ({"entropy_l": 1.5}, ["a", "a", None], "below-entropy-l"),
+        ({"entropy_l": 1.5}, ["a", "b", None], None),
+        ({"t": 0.4, "reference": {"ill": {"a": 0.5, "b": 0.5}}}, ["a", "a", "b"], None),
+        ({"t": 0.4, "reference": {"ill": {"a": 0.5, "b": 0.5}}}, ["a", "b", None], None),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, ["a", "b", "b"], None),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, ["a", "a", None], "above-t"),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, [None, None, None], "above-t"),
+    ],
+    ids=str,
+)
+def test_the_auditor_counts_known_values(asked, ills, code):
+    truth = stream(pa.array(ills, pa.string()))
+    release = pa.table({"age": pa.array([{"lo": 0, "hi": 6}] * 3), "ill": pa.array(ills, pa.string())})
+    rules = {name: rule for name, rule in POLICY["anonymize"].items() if name != "l"}
+    report = audit(release, truth, policy={**POLICY, "anonymize": {**rules, **asked}})
+    assert {found.code for found in report.violations} == ({code} if code else set())
+    noted = {found.code: found.count for found in report.findings if found.code == "no-known-value"}
+    assert noted == ({"no-known-value": 3} if set(ills) == {None} else {})
