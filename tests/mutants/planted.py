@@ -217,7 +217,7 @@ MUTANTS: Final = (
         "closeness holds on all values, but not on the known ones",
         "if missing != NONE_MISSING and (counts[missing] > 0.0 or reference[missing] > 0.0):",
         "if missing != NONE_MISSING and counts[missing] > 0.0 and reference[missing] < 0.0:",
-        "tests/methods/tuples/test_missing_sensitive.py",
+        "tests/kernels/tuples/test_kernels.py",
     ),
     Mutant(
         "kernels/tuples/diversity.py",
@@ -401,9 +401,23 @@ MUTANTS: Final = (
     Mutant(
         "auditor/tuples/diversity/diversity.py",
         "the auditor accepts l - 1 sensitive values",
-        "there & (distinct(sets) < wanted.l)",
-        "there & (distinct(sets) < wanted.l - 1)",
+        "reveals & (distinct(known) < wanted.l)",
+        "reveals & (distinct(known) < wanted.l - 1)",
         "tests/auditor/tuples/test_edges.py",
+    ),
+    Mutant(
+        "auditor/tuples/diversity/diversity.py",
+        "the auditor counts a missing value as different",
+        "reveals & (distinct(known) < wanted.l)",
+        "reveals & (distinct(sets) < wanted.l)",
+        "tests/methods/tuples/test_sensitive.py",
+    ),
+    Mutant(
+        "auditor/tuples/diversity/distances.py",
+        "the auditor measures t on all values alone",
+        "return np.maximum(measure(sets, references, of_set), apart)",
+        "return measure(sets, references, of_set)",
+        "tests/methods/tuples/test_sensitive.py",
     ),
     Mutant(
         "auditor/tuples/diversity/diversity.py",

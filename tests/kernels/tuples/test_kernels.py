@@ -581,3 +581,18 @@ def test_closeness_is_held_against_what_was_noted():
     assert measure.fails(s, c, 0, measure.CLOSENESS_FAILS)
     assert measure.helps(s, 0, 2, measure.CLOSENESS_FAILS)
     assert not measure.helps(s, 0, 0, measure.CLOSENESS_FAILS)
+
+
+def test_closeness_holds_on_known_values_too():
+    s, measure = make(sensitive=1, recent=4, IS_DIVERSE=1), plain.diversity
+    s.sens_i[t.USED], s.sens_i[t.MISSING] = 3, 0
+    c = plain.generalize.draft(s)
+    s.class_f[c, t.CLASS_REFERENCE, 0, :3] = 3, 1, 1
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 3, 2, 0
+    assert measure.distance_of(s, c, 0) == 0.5, "0.2 of all values, 0.5 of the known ones"
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 2, 0, 0
+    assert measure.distance_of(s, c, 0) == pytest.approx(0.4), "no value is known"
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 0, 1, 1
+    assert measure.distance_of(s, c, 0) == pytest.approx(0.6), "all values are further away than the known ones"
+    s.class_f[c, t.CLASS_REFERENCE, 0, :3] = 4, 0, 0
+    assert measure.distance_of(s, c, 0) == 1.0

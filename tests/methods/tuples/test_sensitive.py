@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shoal import Fads, Numeric, Schema
 from shoal.auditor import audit
+from shoal.auditor.tuples.diversity.distances import away, gather, refer
 from shoal.auditor.tuples.diversity.sensitive import meaning as audited_meaning
 from shoal.errors import InputError
 from shoal.methods.tuples.sensitive import SensitiveCodes
@@ -186,3 +187,17 @@ def test_the_auditor_counts_known_values(asked, ills, code):
     assert {found.code for found in report.violations} == ({code} if code else set())
     noted = {found.code: found.count for found in report.findings if found.code == "no-known-value"}
     assert noted == ({"no-known-value": 3} if set(ills) == {None} else {})
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_the_auditor_measures_t_on_known_values_too(is_ordered):
+    one, weights = np.zeros(3, np.int64), np.array([4.0, 1.0, 3.0])  # how often: missing, "a", "b"
+    table = refer(one, np.arange(3), weights, count=1, width=3)
+    far = {"all": (0.5 + 7 / 24) / 2, "none": (0.5 + 3 / 8) / 2} if is_ordered else {"all": 0.5, "none": 0.5}
+    for values, expected in (([1, 0, 0], 0.75), ([1, 2, 2], far["all"]), ([0, 0], far["none"])):
+        sets = gather(np.zeros(len(values), np.int64), np.array(values), 1)
+        found = away(sets, table, np.zeros(1, np.int64), is_ordered=is_ordered)
+        assert found == pytest.approx(expected), (values, found)
+    missing = refer(one[:1], np.zeros(1, np.int64), np.ones(1), count=1, width=3)
+    sets = gather(one, np.array([1, 2, 2]), 1)
+    assert away(sets, missing, np.zeros(1, np.int64), is_ordered=is_ordered) == 1.0
