@@ -422,7 +422,7 @@ MUTANTS: Final = (
     Mutant(
         "auditor/tuples/diversity/diversity.py",
         "the auditor ignores entropy",
-        "there & (effective(sets) < wanted.entropy_l * (1 - _ROUNDING))",
+        "reveals & (effective(known) < wanted.entropy_l * (1 - _ROUNDING))",
         "there & (effective(sets) < 0)",
         "tests/auditor/tuples/test_edges.py",
     ),
