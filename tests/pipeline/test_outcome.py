@@ -66,9 +66,7 @@ def test_many_reasons_are_not_all_listed() -> None:
 
 
 @pytest.mark.parametrize(("released", "warns"), [(500, False), (499, True)])
-def test_half_withheld_is_a_warning_unless_the_method_withholds_what_is_rare(
-    released: int, *, warns: bool
-) -> None:
+def test_half_withheld_is_a_warning_unless_the_method_withholds_what_is_rare(released: int, *, warns: bool) -> None:
     counts: dict[str, Any] = {"rows_in": 1000, "released": released, "suppressed": 1000 - released}
     assert (said(**counts) is not None) == warns
     assert said(**counts, keeps_most=False) is None

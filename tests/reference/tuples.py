@@ -264,6 +264,11 @@ def people(tuples: Iterable[Held]) -> set[Hashable]:
 # ---- diversity of the sensitive values
 
 
+def known(counts: Mapping[Any, float]) -> dict[Any, float]:
+    """Counts without the missing value."""
+    return {value: count for value, count in counts.items() if value is not None and count}
+
+
 def entropy(counts: Mapping[Any, float]) -> float:
     total = sum(counts.values())
     return -sum(count / total * math.log(count / total) for count in counts.values() if count)
@@ -274,16 +279,23 @@ def in_order(value: Any) -> tuple[bool, Any]:
 
 
 def closeness(counts: Mapping[Any, float], reference: Mapping[Any, float]) -> float:
+    """The greater of two distances: of all values, a missing one included, and of the known ones."""
+    return max(apart(counts, reference), apart(known(counts), known(reference)))
+
+
+def apart(counts: Mapping[Any, float], reference: Mapping[Any, float]) -> float:
     """Distance of two distributions: total variation for text, ordered earth mover's distance for numbers."""
+    if not counts or not reference:
+        return 1.0 if counts else 0.0
     values = sorted({value for one in (counts, reference) for value in one if one[value]}, key=in_order)
     ours, theirs = sum(counts.values()), sum(reference.values())
-    apart = [counts.get(value, 0) / ours - reference.get(value, 0) / theirs for value in values]
+    more = [counts.get(value, 0) / ours - reference.get(value, 0) / theirs for value in values]
     if any(isinstance(value, str) for value in values):
-        return 0.5 * sum(abs(one) for one in apart)
+        return 0.5 * sum(abs(one) for one in more)
     if len(values) == 1:
         return 0.0
     moved = carried = 0.0
-    for one in apart:
+    for one in more:
         carried += one
         moved += abs(carried)
     return moved / (len(values) - 1)
@@ -318,16 +330,17 @@ class Diversity:
         name, at = failing
         old, new = before[at], with_values(before, added.sensitive)[at]
         if name == "l":
-            return len(new) > len(old)
+            return len(known(new)) > len(known(old))
         if name == "entropy_l":
-            return entropy(new) > entropy(old) + SLACK
+            return entropy(known(new)) > entropy(known(old)) + SLACK
         return closeness(new, reference[at]) < closeness(old, reference[at]) - SLACK
 
     def _is_rich(self, column: Counter[Any], _: Mapping[Any, float]) -> bool:
-        return self.distinct is None or len(column) >= self.distinct
+        return self.distinct is None or not known(column) or len(known(column)) >= self.distinct
 
     def _is_even(self, column: Counter[Any], _: Mapping[Any, float]) -> bool:
-        return self.entropy is None or entropy(column) >= math.log(self.entropy) - SLACK
+        is_even = self.entropy is None or entropy(known(column)) >= math.log(self.entropy) - SLACK
+        return is_even or not known(column)
 
     def _is_close(self, column: Counter[Any], reference: Mapping[Any, float]) -> bool:
         return self.t is None or closeness(column, reference) <= self.t + SLACK

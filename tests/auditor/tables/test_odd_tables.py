@@ -173,7 +173,7 @@ def test_nobody_is_no_person(nobody):
 
 
 @pytest.mark.parametrize(
-    "values", [["flu", "flu "], ["1", "1.0"], [1, 1.0], [None, float("nan")], ["", None], [True, "TRUE"]], ids=str
+    "values", [["flu", "flu "], ["1", "1.0"], [1, 1.0], [None, "flu"], ["flu", float("nan")], [True, "TRUE"]], ids=str
 )
 def test_one_sensitive_value_written_in_two_ways_is_one_value(values):
     parts = [pa.table({"q": ["x"], "p": ["y"], "ill": [value]}) for value in values]
@@ -181,6 +181,24 @@ def test_one_sensitive_value_written_in_two_ways_is_one_value(values):
     assert report.metrics["l"] == {"ill": 1}
     assert report.metrics["entropy_l"]["ill"] == pytest.approx(1)
     assert {found.code for found in report.violations} == {"below-l", "above-alpha"}
+
+
+@pytest.mark.parametrize("values", [[None, float("nan")], ["", None], [" ", ""]], ids=str)
+def test_a_class_without_a_sensitive_value_reveals_none(values):
+    parts = [pa.table({"q": ["x"], "p": ["y"], "ill": [value]}) for value in values]
+    report = audit_table(parts, quasi=["p", "q"], sensitive="ill", l=2, entropy_l=2, recursive_l=(1, 2), alpha=0.5)
+    assert report.ok
+    assert "l" not in report.metrics
+
+
+def test_missing_values_of_a_table_protect_nobody():
+    rows = pa.table({"p": ["y"] * 8, "q": ["u"] * 5 + ["v"] * 3, "ill": ["HIV", *[None] * 4, "HIV", "flu", None]})
+    report = audit_table(rows, quasi=["p", "q"], sensitive="ill", l=2, t=0.4)
+    assert (report.metrics["l"], report.metrics["t"]) == ({"ill": 1}, {"ill": pytest.approx(1 / 3)})
+    assert {found.code: found.count for found in report.violations} == {"below-l": 5}
+    assert audit_table(rows, quasi=["p", "q"], sensitive="ill", t=0.3).metrics["t"]["ill"] > 0.3
+    broken = audit_table(rows, quasi=["p", "q"], sensitive="ill", t=0.3, recursive_l=(2, 2), alpha=0.9).violations
+    assert {found.code: found.count for found in broken} == {"above-t": 5, "below-recursive-l": 5, "above-alpha": 5}
 
 
 def test_closeness_tells_spellings_apart():

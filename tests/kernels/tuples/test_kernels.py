@@ -453,6 +453,9 @@ def test_likeness_of_patterns():
 
 # ---- diversity
 
+NONE = -1
+"""No value is the missing one."""
+
 
 def counts_of(values, room=9):
     return np.array([Counter(values)[value] for value in range(room)], dtype=np.float64)
@@ -461,10 +464,28 @@ def counts_of(values, room=9):
 def test_distinct_and_entropy():
     measure = plain.diversity
     counts = counts_of([0, 0, 3, 5])
-    assert measure.distinct_values(counts, 9) == 3
-    assert measure.total_of(counts, 9) == 4
-    assert measure.entropy_of(counts, 9) == pytest.approx(1.5 * math.log(2))
-    assert measure.entropy_of(counts_of([2, 2]), 9) == 0.0
+    assert measure.distinct_values(counts, 9, NONE) == 3
+    assert measure.total_of(counts, 9, NONE) == 4
+    assert measure.entropy_of(counts, 9, NONE) == pytest.approx(1.5 * math.log(2))
+    assert measure.entropy_of(counts_of([2, 2]), 9, NONE) == 0.0
+
+
+def test_a_missing_value_is_no_value():
+    measure, counts = plain.diversity, counts_of([0, 0, 3, 5, 5])
+    assert [measure.distinct_values(counts, 9, missing) for missing in (NONE, 0, 3, 7)] == [3, 2, 2, 3]
+    assert [measure.total_of(counts, 9, missing) for missing in (NONE, 0, 3, 7)] == [5, 3, 4, 5]
+    assert measure.entropy_of(counts, 9, 3) == pytest.approx(math.log(2))
+    assert measure.entropy_of(counts_of([3, 3]), 9, 3) == 0.0
+
+
+def test_a_distance_of_known_values_leaves_the_missing_one_out():
+    distance, order = plain.diversity.distance_to, np.arange(9.0)
+    ours, theirs = counts_of([0, 0, 1, 2]), counts_of([0, 1, 1, 2])
+    for is_ordered in (False, True):
+        expected = distance(counts_of([1, 2]), counts_of([1, 1, 2]), order, 9, is_ordered, NONE)
+        assert distance(ours, theirs, order, 9, is_ordered, 0) == expected > 0
+        assert distance(counts_of([0, 0]), theirs, order, 9, is_ordered, 0) == 0.0
+        assert distance(ours, counts_of([0]), order, 9, is_ordered, 0) == 1.0
 
 
 SALARIES = range(9)  # 3K to 11K in the paper on t-closeness
@@ -473,19 +494,19 @@ SALARIES = range(9)  # 3K to 11K in the paper on t-closeness
 @pytest.mark.parametrize(("values", "expected"), [((0, 1, 2), 0.375), ((3, 5, 8), 1 / 6), (SALARIES, 0.0)])
 def test_distance_of_numbers_as_in_the_paper_on_t_closeness(values, expected):
     order = np.arange(9.0)
-    found = plain.diversity.distance_to(counts_of(values), counts_of(SALARIES), order, 9, True)
+    found = plain.diversity.distance_to(counts_of(values), counts_of(SALARIES), order, 9, True, NONE)
     assert found == pytest.approx(expected, abs=1e-12)
-    backwards = plain.diversity.distance_to(counts_of(values)[::-1], counts_of(SALARIES), order[::-1], 9, True)
+    backwards = plain.diversity.distance_to(counts_of(values)[::-1], counts_of(SALARIES), order[::-1], 9, True, NONE)
     assert backwards == pytest.approx(expected, abs=1e-12)
 
 
 def test_distance_of_labels_is_half_of_what_differs():
     counts, reference, order = counts_of([0, 0, 1, 7]), counts_of([0, 1, 2, 3]), np.zeros(9)
     distance = plain.diversity.distance_to
-    assert distance(counts, reference, order, 9, False) == 0.5
-    assert distance(counts, counts, order, 9, False) == 0.0
-    assert distance(counts_of([0]), counts_of([1]), order, 9, False) == 1.0
-    assert distance(counts_of([4]), counts_of([4]), np.arange(9.0), 9, True) == 0.0
+    assert distance(counts, reference, order, 9, False, NONE) == 0.5
+    assert distance(counts, counts, order, 9, False, NONE) == 0.0
+    assert distance(counts_of([0]), counts_of([1]), order, 9, False, NONE) == 1.0
+    assert distance(counts_of([4]), counts_of([4]), np.arange(9.0), 9, True, NONE) == 0.0
 
 
 def test_the_last_arrivals_are_remembered():
@@ -560,3 +581,18 @@ def test_closeness_is_held_against_what_was_noted():
     assert measure.fails(s, c, 0, measure.CLOSENESS_FAILS)
     assert measure.helps(s, 0, 2, measure.CLOSENESS_FAILS)
     assert not measure.helps(s, 0, 0, measure.CLOSENESS_FAILS)
+
+
+def test_closeness_holds_on_known_values_too():
+    s, measure = make(sensitive=1, recent=4, IS_DIVERSE=1), plain.diversity
+    s.sens_i[t.USED], s.sens_i[t.MISSING] = 3, 0
+    c = plain.generalize.draft(s)
+    s.class_f[c, t.CLASS_REFERENCE, 0, :3] = 3, 1, 1
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 3, 2, 0
+    assert measure.distance_of(s, c, 0) == 0.5, "0.2 of all values, 0.5 of the known ones"
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 2, 0, 0
+    assert measure.distance_of(s, c, 0) == pytest.approx(0.4), "no value is known"
+    s.class_f[c, t.CLASS_COUNT, 0, :3] = 0, 1, 1
+    assert measure.distance_of(s, c, 0) == pytest.approx(0.6), "all values are further away than the known ones"
+    s.class_f[c, t.CLASS_REFERENCE, 0, :3] = 4, 0, 0
+    assert measure.distance_of(s, c, 0) == 1.0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shoal import Fads, Numeric, Schema
 from shoal.auditor import audit
+from shoal.auditor.tuples.diversity.distances import away, gather, refer
 from shoal.auditor.tuples.diversity.sensitive import meaning as audited_meaning
 from shoal.errors import InputError
 from shoal.methods.tuples.sensitive import SensitiveCodes
@@ -116,8 +117,8 @@ def test_a_stream_of_one_value_in_many_spellings_is_not_diverse():
 
 @pytest.mark.parametrize(
     ("ills", "is_diverse"),
-    [(["1", "1.0", "01"], False), (["True", "true", "TRUE"], False), (["2024-01-01", "2024-01-01T00:00Z", " "], True),
-     (["a", "a ", "a"], False), (["a", "b", "a"], True)],
+    [(["1", "1.0", "01"], False), (["True", "true", "TRUE"], False), (["2024-01-01", "2024-01-01T00:00Z", " "], False),
+     ([" ", "", None], True), (["a", "b", None], True), (["a", "a ", "a"], False), (["a", "b", "a"], True)],
 )  # fmt: skip
 def test_the_auditor_convicts_a_class_of_one_meaning(ills, is_diverse):
     truth = stream(ills)
@@ -161,3 +162,42 @@ def test_times_that_python_does_not_have_are_refused(values):
     with pytest.raises(InputError, match="round them to microseconds"):
         made.push_batch(table)
     assert made.counts["pushed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "ills", "code"),
+    [
+        ({"l": 2}, ["a", None, None], "below-l"),
+        ({"l": 2}, [None, None, None], None),
+        ({"entropy_l": 1.5}, ["a", "a", None], "below-entropy-l"),
+        ({"entropy_l": 1.5}, ["a", "b", None], None),
+        ({"t": 0.4, "reference": {"ill": {"a": 0.5, "b": 0.5}}}, ["a", "a", "b"], None),
+        ({"t": 0.4, "reference": {"ill": {"a": 0.5, "b": 0.5}}}, ["a", "b", None], None),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, ["a", "b", "b"], None),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, ["a", "a", None], "above-t"),
+        ({"t": 0.6, "reference": {"ill": {"a": 0.3, "b": 0.7}}}, [None, None, None], "above-t"),
+    ],
+    ids=str,
+)
+def test_the_auditor_counts_known_values(asked, ills, code):
+    truth = stream(pa.array(ills, pa.string()))
+    release = pa.table({"age": pa.array([{"lo": 0, "hi": 6}] * 3), "ill": pa.array(ills, pa.string())})
+    rules = {name: rule for name, rule in POLICY["anonymize"].items() if name != "l"}
+    report = audit(release, truth, policy={**POLICY, "anonymize": {**rules, **asked}})
+    assert {found.code for found in report.violations} == ({code} if code else set())
+    noted = {found.code: found.count for found in report.findings if found.code == "no-known-value"}
+    assert noted == ({"no-known-value": 3} if set(ills) == {None} else {})
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_the_auditor_measures_t_on_known_values_too(is_ordered):
+    one, weights = np.zeros(3, np.int64), np.array([4.0, 1.0, 3.0])  # how often: missing, "a", "b"
+    table = refer(one, np.arange(3), weights, count=1, width=3)
+    far = {"all": (0.5 + 7 / 24) / 2, "none": (0.5 + 3 / 8) / 2} if is_ordered else {"all": 0.5, "none": 0.5}
+    for values, expected in (([1, 0, 0], 0.75), ([1, 2, 2], far["all"]), ([0, 0], far["none"])):
+        sets = gather(np.zeros(len(values), np.int64), np.array(values), 1)
+        found = away(sets, table, np.zeros(1, np.int64), is_ordered=is_ordered)
+        assert found == pytest.approx(expected), (values, found)
+    missing = refer(one[:1], np.zeros(1, np.int64), np.ones(1), count=1, width=3)
+    sets = gather(one, np.array([1, 2, 2]), 1)
+    assert away(sets, missing, np.zeros(1, np.int64), is_ordered=is_ordered) == 1.0

@@ -38,7 +38,8 @@ def _of_tuples(promise: TuplePromise) -> list[str]:
     ]
     diversity = promise.diversity
     if diversity.l is not None:
-        found.append(f"Among the rows that look alike there are at least {diversity.l:g} different sensitive values.")
+        least = f"at least {diversity.l:g} different known sensitive values, or none"
+        found.append(f"Among the rows that look alike there are {least}.")
     if diversity.entropy_l is not None:
         found.append(f"They are as evenly spread as {diversity.entropy_l:g} equally common values (entropy l).")
     if diversity.t is not None:

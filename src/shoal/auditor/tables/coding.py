@@ -104,6 +104,10 @@ class Codes:
             np.int32,
         )
 
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """Mark the numbers of values that are none: null and blank texts."""
+        return np.array([text is None or meaning(text) is None for text in self.texts], np.bool_)
+
     def encode(self, column: Any) -> Ints:
         """Number the values of a batch."""
         values, places = self._different(column)

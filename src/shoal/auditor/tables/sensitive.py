@@ -48,6 +48,8 @@ class SensitiveColumn:
         self._distance_used: str | None = None
         self._same: npt.NDArray[np.int32] | None = None
         """For every value the number of the first one that means the same; None if all differ."""
+        self._is_missing: Bools = np.zeros(0, np.bool_)
+        """Which values are none: they protect nobody, so only the others count as different or even."""
         self._worst: dict[str, float] = {}
         self._broken: dict[str, int] = {}
 
@@ -80,15 +82,35 @@ class SensitiveColumn:
             return
         if self._distance_used is None:
             self._order_values()
-        width, promise = len(self._overall), self._promise
-        finest = count_values(key, size, rows[:, self._place], width)
-        sizes = finest.rows
-        away = self._distance(finest)
+        value, width = rows[:, self._place], len(self._overall)
+        is_known = ~self._is_missing[value]
+        self._measure_shares(count_values(key, size, value, width), self._overall)
+        if not is_known.all():
+            overall = np.where(self._is_missing[:width], 0, self._overall)
+            key, value, of_class = key[is_known], value[is_known], key
+            if not len(key):
+                return
+            self._measure_shares(count_values(key, size, value, width), overall, _rows_of(of_class, key))
+            self._measure_diversity(key, size, value, _rows_of(of_class, key))
+        else:
+            self._measure_diversity(key, size, value, None)
+
+    def _measure_shares(self, counted: Counted, overall: Ints, sizes: Ints | None = None) -> None:
+        """How far shares are from those of the table, and how large; `sizes`: all rows of each class.
+
+        Values that count as different are further from the table.
+        """
+        promise, sizes = self._promise, counted.rows if sizes is None else sizes
+        away = self._distance(counted, overall)
         self._most("t", away, _above(away, promise.t), sizes)
-        gain = largest_gain(finest, self._overall)
+        gain = largest_gain(counted, overall)
         self._most("beta", gain, _above(gain, promise.beta), sizes)
-        # Values that count as different are further from the table; values that mean the same are less diverse.
-        counted = finest if self._same is None else count_values(key, size, self._same[rows[:, self._place]], width)
+
+    def _measure_diversity(self, key: Ints, size: int, value: npt.NDArray[np.int32], sizes: Ints | None) -> None:
+        """How many known values there are, and how even; values that mean the same are less diverse."""
+        promise, width = self._promise, len(self._overall)
+        counted = count_values(key, size, value if self._same is None else self._same[value], width)
+        sizes = counted.rows if sizes is None else sizes
         values = np.diff(np.append(counted.starts, len(counted.count)))
         self._least("l", values, None if promise.l is None else values < promise.l, sizes)
         even = entropy_l(counted)
@@ -114,14 +136,15 @@ class SensitiveColumn:
             sentence = words.format(bound=getattr(promise, measure, None), c=c, least=least)
             notes.violation(code, f"Column {name}: rows are in classes {sentence}.", count=self._broken.get(measure, 0))
 
-    def _distance(self, counted: Counted) -> Any:
+    def _distance(self, counted: Counted, overall: Ints) -> Any:
         if self._rank is not None:
-            return ordered_distance(counted, self._overall, self._rank)
-        return equal_distance(counted, self._overall)
+            return ordered_distance(counted, overall, self._rank)
+        return equal_distance(counted, overall)
 
     def _order_values(self) -> None:
         """Rank the values if all of them are numbers, others have no order; and find those that mean the same."""
         same = self._codes.meanings()
+        self._is_missing = self._codes.missing()
         self._same = same if (same != np.arange(len(same))).any() else None
         wanted = self._promise.t_distance
         texts = [text if seen else "0" for text, seen in zip(self._codes.texts, self._overall, strict=True)]
@@ -146,6 +169,12 @@ class SensitiveColumn:
     def _add(self, measure: str, broken: Bools | None, sizes: Ints) -> None:
         if broken is not None:
             self._broken[measure] = self._broken.get(measure, 0) + int(sizes[broken].sum())
+
+
+def _rows_of(every: Ints, key: Ints) -> Ints:
+    """Return how many rows each class has, of the classes that occur in `key`."""
+    classes, rows = np.unique(every, return_counts=True)
+    return np.asarray(rows[np.searchsorted(classes, np.unique(key))], np.int64)
 
 
 def _numbers(texts: list[str | None]) -> Any:

@@ -1,4 +1,8 @@
-"""l-diversity, entropy l-diversity and t-closeness of clusters, and which tuples to add to satisfy them."""
+"""l-diversity, entropy l-diversity and t-closeness of clusters, and which tuples to add to satisfy them.
+
+A missing value protects nobody: only known values count towards l and entropy l, and t holds on the known values and on
+all. A cluster without a known value reveals none and is diverse.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from shoal.kernels.tuples.layout import (
     GAIN,
     IS_ORDERED,
     MEMBER,
+    MISSING,
     ORDER,
     PERSON,
     RECENT_COUNT,
@@ -30,6 +35,8 @@ from shoal.kernels.tuples.layout import (
 )
 
 ENOUGH, DISTINCT_FAILS, ENTROPY_FAILS, CLOSENESS_FAILS = range(4)
+NONE_MISSING = -1
+"""In place of the number of the missing value: every value counts."""
 MOST_EXCHANGED = 16
 """How many exchanges are made for diversity, and how many tuples are considered for one."""
 _SLACK = 1e-12
@@ -66,44 +73,50 @@ def remember_recent(s, arrivals, i):
 
 
 @piece
-def distinct_values(counts, used):
-    """How many values occur."""
+def distinct_values(counts, used, missing):
+    """How many known values occur."""
     found = 0
     for value in range(used):
-        if counts[value] > 0.0:
+        if counts[value] > 0.0 and value != missing:
             found += 1
     return found
 
 
 @piece
-def total_of(counts, used):
-    """How many rows were counted."""
+def total_of(counts, used, missing):
+    """How many rows have a known value."""
     total = 0.0
     for value in range(used):
-        total += counts[value]
+        if value != missing:
+            total += counts[value]
     return total
 
 
 @piece
-def entropy_of(counts, used):
-    """Entropy of the values, in nats."""
-    total = total_of(counts, used)
+def entropy_of(counts, used, missing):
+    """Entropy of the known values, in nats; 0 if there are none."""
+    total = total_of(counts, used, missing)
     found = 0.0
     for value in range(used):
-        if counts[value] > 0.0:
+        if counts[value] > 0.0 and value != missing:
             share = counts[value] / total
             found -= share * np.log(share)
     return found
 
 
 @piece
-def distance_to(counts, reference, order, used, is_ordered):
-    """Earth mover's distance of the values to a reference: all moves alike, or by rank where values have an order."""
-    total, whole = total_of(counts, used), total_of(reference, used)
+def distance_to(counts, reference, order, used, is_ordered, missing):
+    """Earth mover's distance of the known values to those of a reference: all moves alike, or by rank.
+
+    0 if there are no known values, 1 if the reference alone has none.
+    """
+    total, whole = total_of(counts, used, missing), total_of(reference, used, missing)
+    if total == 0.0 or whole == 0.0:
+        return 0.0 if total == 0.0 else 1.0
     found, surplus, kinds = 0.0, 0.0, 0
     for place in range(used):
         value = np.int64(order[place]) if is_ordered else place
-        if counts[value] == 0.0 and reference[value] == 0.0:
+        if value == missing or (counts[value] == 0.0 and reference[value] == 0.0):
             continue
         kinds += 1
         more = counts[value] / total - reference[value] / whole
@@ -117,21 +130,28 @@ def distance_to(counts, reference, order, used, is_ordered):
 @piece
 def fails(s, c, column, kind):
     """Whether a cluster's values in one column are too few, too uneven, or too far from the reference."""
-    used, counts = s.sens_i[USED, column], s.class_f[c, CLASS_COUNT, column]
+    used, missing, counts = s.sens_i[USED, column], s.sens_i[MISSING, column], s.class_f[c, CLASS_COUNT, column]
     if kind == DISTINCT_FAILS:
-        return s.plan[DISTINCT] > 1 and distinct_values(counts, used) < s.plan[DISTINCT]
+        return s.plan[DISTINCT] > 1 and 0 < distinct_values(counts, used, missing) < s.plan[DISTINCT]
     if kind == ENTROPY_FAILS:
-        return s.ratios[ENTROPY] > 0.0 and entropy_of(counts, used) < s.ratios[ENTROPY] - _SLACK
+        is_uneven = s.ratios[ENTROPY] > 0.0 and entropy_of(counts, used, missing) < s.ratios[ENTROPY] - _SLACK
+        return is_uneven and total_of(counts, used, missing) > 0.0
     return s.ratios[CLOSENESS] >= 0.0 and distance_of(s, c, column) > s.ratios[CLOSENESS] + _SLACK
 
 
 @piece
 def distance_of(s, c, column):
-    """The distance of a cluster's values from their reference."""
-    return distance_to(
-        s.class_f[c, CLASS_COUNT, column], s.class_f[c, CLASS_REFERENCE, column], s.sens_f[ORDER, column],
-        s.sens_i[USED, column], s.sens_i[IS_ORDERED, column],
-    )  # fmt: skip
+    """The distance of a cluster's values from their reference: of all, or of those that are known if it is greater."""
+    counts, reference, order = (
+        s.class_f[c, CLASS_COUNT, column],
+        s.class_f[c, CLASS_REFERENCE, column],
+        s.sens_f[ORDER, column],
+    )
+    used, is_ordered, missing = s.sens_i[USED, column], s.sens_i[IS_ORDERED, column], s.sens_i[MISSING, column]
+    found = distance_to(counts, reference, order, used, is_ordered, NONE_MISSING)
+    if missing != NONE_MISSING and (counts[missing] > 0.0 or reference[missing] > 0.0):
+        found = max(found, distance_to(counts, reference, order, used, is_ordered, missing))
+    return found
 
 
 @piece
@@ -162,13 +182,13 @@ def count_values(s, members):
 def helps(s, column, value, kind):
     """Whether one more of this value makes what fails in the draft better."""
     c = draft(s)
-    counts, used = s.class_f[c, CLASS_COUNT, column], s.sens_i[USED, column]
+    counts, used, missing = s.class_f[c, CLASS_COUNT, column], s.sens_i[USED, column], s.sens_i[MISSING, column]
     if kind == DISTINCT_FAILS:
-        return counts[value] == 0.0
+        return counts[value] == 0.0 and value != missing
     if kind == ENTROPY_FAILS:
-        before = entropy_of(counts, used)
+        before = entropy_of(counts, used, missing)
         counts[value] += 1.0
-        after = entropy_of(counts, used)
+        after = entropy_of(counts, used, missing)
         counts[value] -= 1.0
         return after > before + _SLACK
     before = distance_of(s, c, column)

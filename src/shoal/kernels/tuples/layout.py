@@ -127,7 +127,8 @@ J_KEYS = 1
 
 # ---- sensitive values
 RECENT_COUNT, DECLARED, ORDER, GAIN = range(4)
-USED, IS_ORDERED = 0, 1
+USED, IS_ORDERED, MISSING = range(3)
+SENSITIVE = 3
 CLASS_COUNT, CLASS_REFERENCE = 0, 1
 
 # ---- decisions

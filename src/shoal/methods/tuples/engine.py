@@ -279,11 +279,11 @@ def _statement(settings: TupleSettings) -> str:
     each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
     parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.carriers)]
     if settings.distinct_l > 1:
-        parts.append(f"{each} with at least {settings.distinct_l} different sensitive values")
+        parts.append(f"{each} with at least {settings.distinct_l} different known sensitive values, or none")
     if settings.entropy > 1.0:
-        parts.append(f"{each} with an entropy of sensitive values of at least log {settings.entropy:g}")
+        parts.append(f"{each} with known sensitive values whose entropy is at least log {settings.entropy:g}, or none")
     if settings.t is not None:
-        parts.append(f"{each} with sensitive values within {settings.t:g} of the reference")
+        parts.append(f"{each} with sensitive values, and those that are known, within {settings.t:g} of the reference")
     if settings.max_share is not None:
         parts.append(f"no person has more than {settings.max_share:g} of the rows of one")
     return "; ".join(parts)

@@ -66,6 +66,11 @@ class SensitiveCodes:
         """Values seen that are not declared."""
         return self.values[self._known :]
 
+    @property
+    def missing(self) -> int:
+        """The number of the missing value; -1 if none has been missing so far."""
+        return self._codes.get(None, -1)
+
     def check_type(self, kind: pa.DataType) -> None:
         """Raise InputError where a column of this type has no diversity, or declared values have another type."""
         if pa.types.is_nested(plain_type(kind)):

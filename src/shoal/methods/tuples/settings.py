@@ -108,13 +108,14 @@ class TupleSettings(SchemaSettings):
         "by default half of `k`, rounded up.",
     )
     l: Count | None = Field(  # noqa: E741 - its name everywhere
-        None, description="Distinct values that each sensitive column of a cluster must have (l-diversity)."
+        None, description="Distinct known values that each sensitive column of a cluster must have (l-diversity)."
     )
     entropy_l: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = Field(
-        None, description="Entropy l-diversity: the entropy of sensitive values is at least log of this."
+        None, description="Entropy l-diversity: the entropy of known sensitive values is at least log of this."
     )
     t: PositiveShare | None = Field(
-        None, description="Greatest distance of a cluster's sensitive values from the reference (t-closeness)."
+        None,
+        description="Greatest distance of a cluster's sensitive values from the reference (t-closeness).",
     )
     reference: Annotated[Any, PlainValidator(_reference)] = Field(
         1000, description="What `t` compares with: this many recent arrivals, or a table of shares for each column."

@@ -243,7 +243,7 @@ def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
     for key in ("l", "entropy_l"):
         asked = getattr(method, key) or 1
         for name in method.sensitive:
-            seen = len(pc.unique(batch.column(name)))
+            seen = len(pc.unique(batch.column(name).drop_null()))
             if asked > seen:
                 yield Remark(
                     "look", "sensitive",

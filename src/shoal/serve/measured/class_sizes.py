@@ -45,7 +45,7 @@ class ClassSizes:
             words = "every published combination of quasi-identifiers belongs to at least {} people"
         found = [_entry("k", words.format(self._k), self._k, None if sizes is None else sizes[0])]
         if self._l is not None and self._l > 1:
-            text = f"every class of equal rows has at least {self._l} different sensitive values"
+            text = f"every class of equal rows has at least {self._l} different known sensitive values, or none"
             found.append(_entry("l", text, self._l, None if sizes is None else sizes[1]))
         if self._is_flexible:  # sparse columns need fewer people, by K_s, so k alone does not decide
             found[0]["holds"] = None if found[0]["measured"] is None or found[0]["measured"] < self._k else True
@@ -78,7 +78,9 @@ class ClassSizes:
         judged = classes.filter(pc.and_(classes.column(f"{_FORMED}_max"), classes.column(f"{_KNOWN}_min")))
         if not judged.num_rows:
             return None
-        values = [pc.min(judged.column(f"{name}_count_distinct")).as_py() for name in kept]
+        counts = [judged.column(f"{name}_count_distinct") for name in kept]
+        revealing = [count.filter(pc.greater(count, 0)) for count in counts]  # a class without a value reveals none
+        values = [pc.min(count).as_py() for count in revealing if len(count)]
         return int(pc.min(judged.column(f"{_PERSON}_count_distinct")).as_py()), min(values, default=None)
 
     def _people(self, steps: list[Step], rows: np.ndarray[Any, Any]) -> tuple[pa.Array, pa.Array]:

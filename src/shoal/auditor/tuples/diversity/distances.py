@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
+
+MISSING: Final = 0
+"""The number of the missing value in every column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,36 @@ def refer(reference: Ints, value: Ints, weight: Floats, *, count: int, width: in
     own = key // width
     share = total / np.bincount(own, total, count)[own]
     return References(width, key, share, np.searchsorted(key, np.arange(count + 1) * width))
+
+
+def known_sets(sets: Sets) -> Sets:
+    """Leave the missing value out of all sets; a set may become empty."""
+    there = sets.value != MISSING
+    return Sets(sets.member[there], sets.value[there], sets.times[there], sets.count)
+
+
+def known_references(references: References) -> References:
+    """Leave the missing value out of all references, whose shares are those of the known values then."""
+    there = references.key % references.width != MISSING
+    key, share, count = references.key[there], references.share[there], len(references.begin) - 1
+    own = key // references.width
+    total = np.bincount(own, share, count)[own]
+    return References(
+        references.width, key, share / total, np.searchsorted(key, np.arange(count + 1) * references.width)
+    )
+
+
+def away(sets: Sets, references: References, of_set: Ints, *, is_ordered: bool) -> Floats:
+    """Return the distance of every set from its reference: of all values, or of the known ones if it is greater.
+
+    A set without a known value reveals none; one that has some is far from a reference that has none.
+    """
+    measure = ordered if is_ordered else variation
+    known, expected = known_sets(sets), known_references(references)
+    apart = measure(known, expected, of_set)
+    apart = np.where(np.diff(expected.begin)[of_set] == 0, 1.0, apart)
+    apart = np.where(known.sizes == 0, 0.0, apart)
+    return np.maximum(measure(sets, references, of_set), apart)
 
 
 def variation(sets: Sets, references: References, of_set: Ints) -> Floats:

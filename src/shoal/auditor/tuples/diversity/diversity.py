@@ -1,4 +1,8 @@
-"""Check l, entropy l and t of every class and cluster, and the references of the trace for t."""
+"""Check l, entropy l and t of every class and cluster, and the references of the trace for t.
+
+A missing value protects nobody: only known values count towards l and entropy l, and t holds on the known values and on
+all. A class without a known value reveals none.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,19 @@ import numpy as np
 
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.tuples.classes import Classes
 from shoal.auditor.tuples.deadlines import Timeline
 from shoal.auditor.tuples.diversity.distances import (
     References,
     Sets,
+    away,
     distinct,
     effective,
     gather,
     growing,
     growth_sizes,
-    ordered,
+    known_sets,
     refer,
-    variation,
 )
 from shoal.auditor.tuples.diversity.sensitive import Sensitive
 from shoal.auditor.tuples.promise import TuplePromise
@@ -114,17 +117,15 @@ def _worst(
             value = np.array([column.number(text) for text in overall[column.name]], np.int64)
             weight = np.array(list(overall[column.name].values()), np.float64)
         table = refer(np.zeros(len(value), np.int64), value, weight, count=1, width=column.width)
-        there = sets.sizes > 0
-        found["l"][column.name] = int(distinct(sets)[there].min())
-        found["entropy_l"][column.name] = float(effective(sets)[there].min())
-        away = _away(column, sets, table, np.zeros(sets.count, np.int64))
-        found["t"][column.name] = float(away[there].max())
+        known = known_sets(sets)
+        there = known.sizes > 0
+        if not there.any():  # no class reveals a value
+            continue
+        found["l"][column.name] = int(distinct(known)[there].min())
+        found["entropy_l"][column.name] = float(effective(known)[there].min())
+        apart = away(sets, table, np.zeros(sets.count, np.int64), is_ordered=column.is_ordered)
+        found["t"][column.name] = float(apart[sets.sizes > 0].max())
     return found
-
-
-def _away(column: Sensitive, sets: Sets, references: References, of_set: Ints) -> Floats:
-    measure = ordered if column.is_ordered else variation
-    return measure(sets, references, of_set)
 
 
 def check_diversity(
@@ -143,6 +144,9 @@ def check_diversity(
     rows = np.flatnonzero(classes.judged)
     for column in sensitive:
         sets = gather(classes.of_row[rows], column.shown[rows], len(classes.rows))
+        empty = (sets.sizes > 0) & (known_sets(sets).sizes == 0)
+        sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
+        notes.info("no-known-value", sentence, count=int(classes.marked(empty).sum()))
         declared = _declared(column, promise)
         for code, marked in _failures(column, sets, declared, np.zeros(sets.count, np.int64), promise).items():
             found[code] |= classes.marked(marked)
@@ -185,16 +189,18 @@ def _declared(column: Sensitive, promise: TuplePromise) -> References | None:
 def _failures(
     column: Sensitive, sets: Sets, references: References | None, of_set: Ints, promise: TuplePromise
 ) -> dict[str, Bools]:
-    wanted, there = promise.diversity, sets.sizes > 0
+    wanted, there, known = promise.diversity, sets.sizes > 0, known_sets(sets)
+    reveals = known.sizes > 0
     failed = {}
     if wanted.l is not None:
-        failed["below-l"] = there & (distinct(sets) < wanted.l)
+        failed["below-l"] = reveals & (distinct(known) < wanted.l)
     if wanted.entropy_l is not None:
-        failed["below-entropy-l"] = there & (effective(sets) < wanted.entropy_l * (1 - _ROUNDING))
+        failed["below-entropy-l"] = reveals & (effective(known) < wanted.entropy_l * (1 - _ROUNDING))
     if wanted.t is not None and references is not None:
         # A cluster without a reference is reported elsewhere.
         there = there & (np.diff(references.begin)[of_set] > 0)
-        failed["above-t"] = there & (_away(column, sets, references, of_set) > wanted.t + _ROUNDING)
+        apart = away(sets, references, of_set, is_ordered=column.is_ordered)
+        failed["above-t"] = there & (apart > wanted.t + _ROUNDING)
     return failed
 
 

@@ -80,13 +80,14 @@ def make_stream(sizes: Sizes, shape: Shape, plan: npt.NDArray[np.int64], ratios:
         joined=np.zeros((sizes.joined, t.J_KEYS + PERSON_WORDS), dtype=np.int64),
         class_f=np.zeros((sizes.clusters + 1, 2, *seen)),
         sens_f=np.zeros((4, *seen)),
-        sens_i=np.zeros((2, sizes.sensitive), dtype=np.int64),
+        sens_i=np.zeros((t.SENSITIVE, sizes.sensitive), dtype=np.int64),
         recent=np.zeros((sizes.sensitive, sizes.recent), dtype=np.int64),
         out_i=np.zeros((sizes.pending + SPARE_ROWS, t.OUT_MASKS + words), dtype=np.int64),
         group_f=np.zeros((out_groups, 2 * wide)),
         group_i=np.zeros((out_groups, t.G_FIELDS + 3 * wide), dtype=np.int64),
         group_r=np.zeros((out_groups, *(seen if sizes.recent else (0, 0)))),
     )
+    stream.sens_i[t.MISSING] = -1
     clear_keys(stream, t.PEOPLE)
     clear_keys(stream, t.PATTERNS)
     return stream
@@ -207,6 +208,7 @@ class Memory:
             self._passed[number] = (column.version, len(column))
             s.sens_i[t.USED, number] = len(column)
             s.sens_i[t.IS_ORDERED, number] = column.is_ordered
+            s.sens_i[t.MISSING, number] = column.missing
             if column.is_ordered:
                 s.sens_f[t.ORDER, number, : len(column)] = column.order()
             s.sens_f[t.DECLARED, number, : len(column)] = [column.share(code) for code in range(len(column))]
