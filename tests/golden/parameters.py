@@ -232,14 +232,14 @@ K_M_CHANGES = [
 
 CHANGES: dict[str, list[Change]] = {
     "z-anonymity": Z_CHANGES,
-    **{method: [*_of_all_tuples(method), *OWN_OF_TUPLES.get(method, [])] for method in methods_of("tuples")},
+    **{method: [*_of_all_tuples(method), *OWN_OF_TUPLES.get(method, [])] for method in tuple_cases.TUPLE_METHODS},
     "k^m": [*(one for one in FOR_ALL_SETS if one.name != "recoding"), *K_M_CHANGES],
     "k^m-apriori": FOR_ALL_SETS,
     "flexible-k": FLEXIBLE_CHANGES,
 }
 OUTCOMES: dict[str, Callable[[Given], str]] = {
     "z-anonymity": z_outcome,
-    **{method: partial(tuple_outcome, method) for method in methods_of("tuples")},
+    **{method: partial(tuple_outcome, method) for method in tuple_cases.TUPLE_METHODS},
     **{method: partial(outcome_of_sets, METHODS[method].load()) for method in methods_of("sets")},
     "flexible-k": flexible_outcome,
 }

@@ -42,7 +42,9 @@ MESSAGES_ONLY = {"name"}
 
 def values_of(method: str, name: str) -> list[Any]:
     """Values that a parameter has in some case."""
-    return [change.settings[name] for change in CHANGES[method] if change.name == name and name in change.settings]
+    return [
+        change.settings[name] for change in CHANGES.get(method, []) if change.name == name and name in change.settings
+    ]
 
 
 def choices(annotation: Any) -> set[Any]:
