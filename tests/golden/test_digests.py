@@ -8,6 +8,7 @@ import pytest
 
 from tests.golden.comparison import explains, unusable
 from tests.golden.digests import ENTRIES, REASONS, recorded
+from tests.reference.effort import IS_COMPILED
 
 RECORDED = recorded()
 SLOW = {"sets that are unique", "run demo", "run example-tuples", "run example-measurements"}
