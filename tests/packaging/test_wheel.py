@@ -61,6 +61,19 @@ def test_no_extra_is_installed_and_the_sources_are_not_in_reach(python, tmp_path
     assert ended.stdout.strip().endswith("site-packages/shoal/__init__.py []"), ended.stderr
 
 
+def test_a_file_of_ones_own(shoal, tmp_path):
+    """As data frames are written: with an unnamed column of row numbers, and gaps."""
+    towns, ills = ["Ulm", "Bonn", "Kiel"], ["asthma", "flu", "", "gout"]
+    rows = [f"{n},P{n},{20 + n * 7 % 50},{towns[n % 3]},{ills[n * n % 4]}" for n in range(120)]
+    (tmp_path / "own.csv").write_text(",patient,age,town,diagnosis\n" + "\n".join(rows) + "\n")
+    assert "patient" in shoal("init", "own.csv", "--yes").stdout
+    shoal("run", "policy.toml", "--quiet")
+    head = (tmp_path / "released.csv").read_text().splitlines()[0].split(",")
+    assert set(head) == {"age", "town", "diagnosis"}
+    files = ("--truth", "own.csv", "--trace", "trace.parquet", "--policy", "policy.toml")
+    assert "kept" in shoal("audit", "released.csv", *files).stdout.lower()
+
+
 def test_demo(shoal, tmp_path):
     ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", "demo")
     assert "pip install matplotlib" in ended.stdout
