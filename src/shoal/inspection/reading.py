@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 from pyarrow import ipc, parquet
 
+from shoal.decode.header_names import unique_names
 from shoal.errors import InputError
 
 KINDS: Final = {
@@ -95,15 +96,14 @@ def _csv(path: Path, rows: int) -> Data:
     if _is_ragged(cells) and '"' not in head and "\t" not in head:
         return _lines_of_items(path, rows, delimiter)
     names = None if _has_header(cells) else [f"column{number + 1}" for number in range(len(cells[0]))]
-    read = arrow_csv.ReadOptions(column_names=names, block_size=4 * 1024 * 1024)
+    first = names or unique_names([name.strip() for name in cells[0]])
+    read = arrow_csv.ReadOptions(column_names=first, block_size=4 * 1024 * 1024)
     parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-    first = names or [name.strip() for name in cells[0]]
-    if len(set(first)) < len(first):
-        raise InputError(f"{path}: two columns have the same name; rename one, or add a header line")
     with _stream(path) as stream:
-        texts = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names or cells[0], pa.string()))
+        texts = arrow_csv.ConvertOptions(column_types=dict.fromkeys(first, pa.string()))
         reader = arrow_csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=texts)
-        table, is_all = _taken(reader, reader.schema, rows)
+        table, is_all = _taken(reader, reader.schema, rows + (names is None))
+    table = table.slice(0 if names else 1)  # the header line was read as a row
     columns = [pc.utf8_trim_whitespace(_text(column)) for column in table.columns]
     nulls = [word for word in _NULLS if any(pc.any(pc.equal(column, word)).as_py() for column in columns)]
     empty = pa.array(["", *nulls])
@@ -148,8 +148,6 @@ def _delimiter(lines: list[str]) -> str:
 def _has_header(cells: list[list[str]]) -> bool:
     """The first line is a header unless it has a number where the other lines have numbers."""
     first, rest = cells[0], cells[1:]
-    if any(not cell.strip() for cell in first):
-        return False
     for place, cell in enumerate(first):
         column = [line[place] for line in rest if place < len(line)]
         if _is_number(cell) and column and sum(map(_is_number, column)) > 0.8 * len(column):
