@@ -180,7 +180,6 @@ def test_answers_on_a_terminal_change_roles_and_parameters(folder: Path, capsys:
         ("head.csv", b"a,b\n", (), 1, "has no rows"),
         ("broken.parquet", b"PAR1 and more", (), 1, "is not parquet"),
         ("broken.csv.gz", b"\x1f\x8b\x08 broken", (), 1, "is not csv"),
-        ("twice.csv", b"a,a\n1,x\n2,y\n", (), 1, "the same name"),
         ("latin.csv", "id,city\n1,Z\u00fcrich\n2,Bern\n".encode("latin-1"), (), 1, "save it as csv in UTF-8"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--method", "magic"), 2, "--method: must be one of"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--person", "nobody"), 2, "'nobody': does not exist"),

@@ -646,4 +646,26 @@ MUTANTS: Final = (
         "if orjson.loads(line) is None:",
         "tests/serve/test_events.py",
     ),
+    # ---- header lines
+    Mutant(
+        "decode/header_names.py",
+        "a name that is written in the header is given to another column",
+        "taken = {cell for cell in cells if cell.strip()}",
+        "taken = set[str]()",
+        "tests/auditor/reading/test_csv_agreement.py",
+    ),
+    Mutant(
+        "decode/csv.py",
+        "the first column of a short header has the name of the second",
+        'cells = ("", *cells) if self._is_short else cells',
+        'cells = (*cells, "") if self._is_short else cells',
+        "tests/decode/test_csv.py",
+    ),
+    Mutant(
+        "auditor/reading/header.py",
+        "a release may repeat a name",
+        "if expected.names_once and ",
+        "if not expected.names_once and ",
+        "tests/auditor/reading/test_csv_agreement.py",
+    ),
 )
