@@ -213,3 +213,49 @@ def test_columns_with_odd_names(folder: Path) -> None:
     assert init("odd.parquet", "--person", "who is it").code == 0
     assert 'a"ge' in tomllib.loads((folder / "policy.toml").read_text())["anonymize"]["quasi"]
     assert shoal("run", "policy.toml", "--quiet").code == 0
+
+
+SECRETS = ["Aurelia-Quist", "Vaduz", "63", "haemophilia"]
+"""The first record of a file without a header line."""
+
+
+def bare(count: int = 80) -> str:
+    towns, illnesses = ["Ulm", "Bern", "Graz"], ["asthma", "flu", "migraine"]
+    rows = [[f"Ann-Lee{chr(97 + place % 26)}{place}", towns[place % 3], str(20 + place % 40), illnesses[place % 3]]
+            for place in range(count)]  # fmt: skip
+    return "".join(",".join(row) + "\n" for row in [SECRETS, *rows])
+
+
+def test_nothing_of_a_first_record_enters_the_policy_or_a_message(folder: Path) -> None:
+    (folder / "people.csv").write_text(bare())
+    ended = init("people.csv", "--person", "column1", "--header", "no")
+    said = ended.out.decode() + ended.err + (folder / "policy.toml").read_text()
+    assert "say --header yes" in said
+    assert not [secret for secret in SECRETS if secret != "63" and secret in said]
+    assert tomllib.loads((folder / "policy.toml").read_text())["source"]["header"] == [
+        "column1", "column2", "column3", "column4",
+    ]  # fmt: skip
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert ran.summary["rows_in"] == 81
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    assert audited("people.csv", policy["sink"]["path"]).code == 0
+
+
+def test_a_file_without_a_header_is_seen(folder: Path) -> None:
+    (folder / "people.csv").write_text(bare().replace(SECRETS[3], "asthma"))
+    assert "header         none, the first line is a record" in init("people.csv", "--person", "column1").out.decode()
+    ended = init("people.csv", "--person", SECRETS[0], "--header", "yes", "--force")
+    assert "if it is a record, say --header no" in ended.out.decode()
+    assert "header" not in tomllib.loads((folder / "policy.toml").read_text())["source"]
+
+
+def test_the_index_of_pandas_does_not_hide_the_header(folder: Path) -> None:
+    rows = "".join(f"{place},p{place},{20 + place % 30},{'fm'[place % 2]}\n" for place in range(90))
+    (folder / "people.csv").write_text(f",name,age,sex\n{rows}")
+    ended = init("people.csv", "--person", "name", "--quasi", "age", "--quasi", "sex")
+    assert ended.code == 0
+    assert "say --header no" in ended.out.decode()
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert (ran.summary["rows_in"], ran.summary["dead"]) == (90, 0)
+    assert (folder / "released.csv").read_text().splitlines()[0] == '"age","sex"'
+    assert audited("people.csv", "released.csv").code == 0

@@ -668,4 +668,32 @@ MUTANTS: Final = (
         "if not expected.names_once and ",
         "tests/auditor/reading/test_csv_agreement.py",
     ),
+    Mutant(
+        "inspection/header_line.py",
+        "words that occur below are taken for names",
+        "return _ratio(0.01, 1 - _singles(seen))",
+        "return _ratio(1 - _singles(seen), 0.01)",
+        "tests/inspection/test_csv_layout.py",
+    ),
+    Mutant(
+        "inspection/header_line.py",
+        "years in the header are taken for a record",
+        "if order := _order(numbers):",
+        "if order := _order([]):",
+        "tests/inspection/test_csv_layout.py",
+    ),
+    Mutant(
+        "inspection/csv_layout.py",
+        "the names of a file without a header are its first record",
+        "if not is_named:",
+        "if not is_named and not records:",
+        "tests/inspection/test_csv_layout.py",
+    ),
+    Mutant(
+        "inspection/csv_layout.py",
+        "lines above the header are taken for it",
+        "if before and usual > 1:",
+        "if before > 9 and usual > 1:",
+        "tests/inspection/test_csv_layout.py",
+    ),
 )

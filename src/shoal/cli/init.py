@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
+_HEADERS: Final = {
+    True: "header         the first line names the columns; if it is a record, say --header no",
+    False: "header         none, the first line is a record; if it names the columns, say --header yes",
+}
 _NUMBERS: Final = ("k", "z", "m")
 _Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=False, negative="")]
 
@@ -38,6 +42,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     k: int | None = None,
     z: int | None = None,
     m: int | None = None,
+    header: Literal["yes", "no"] | None = None,
     rows: int = 1_000_000,
     source: _Names = None,
 ) -> int:
@@ -63,6 +68,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         shoal init patients.csv --yes --person id --k 5 --sensitive diagnosis
 
         shoal init x.csv --yes && shoal run policy.toml
+
+        shoal init ratings.dat --header no
 
         shoal init kafka://localhost:9092/visits
 
@@ -103,6 +110,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         Events: how many people must have done the same.
     m
         Sets: how many items of a person may be known.
+    header
+        CSV: whether the first line names the columns. By default that is seen by comparing it with the lines below.
     rows
         How many rows to look at. Values that are only in later rows are missing in hierarchies.
     source
@@ -120,12 +129,14 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         person=person, time=time, quasi=quasi, sensitive=sensitive, carry=carry, drop=drop or (), attribute=attribute,
         items=items, method=method, k=k, z=z, m=m,
     )  # fmt: skip
-    found = _read(data, source or (), rows, out.absolute().parent)
+    found = _read(data, source or (), rows, out.absolute().parent, header=None if header is None else header == "yes")
     reads_moments = found.is_live or found.source["kind"] in ("csv", "jsonl")
     arrival = next((name for name, key in found.outer.items() if key == "timestamp_column"), None)
     wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)
     facts = look(found.table, converts=found.converts)
     proposal = propose(facts, wishes)
+    if found.has_header is not None:
+        print(_HEADERS[found.has_header])
     _show(proposal, found.table.num_rows, is_all=found.is_all)
     if not yes and sys.stdin.isatty():
         proposal = _ask(facts, wishes, proposal)
@@ -133,14 +144,16 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     return _check(data, out)
 
 
-def _read(data: str, source: Sequence[str], rows: int, folder: Path) -> Data:
+def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> Data:
     from shoal.errors import PolicyError
     from shoal.inspection.reading import read_data
 
     if "://" not in data:
         if source:
             raise PolicyError("--source: is for live systems; leave it out")
-        return read_data(Path(data), rows)
+        return read_data(Path(data), rows, header=header)
+    if header is not None:
+        raise PolicyError("--header: is for CSV files; leave it out")
     from shoal.pipeline.live.first_messages import read_first_messages
 
     return read_first_messages(data, source, rows, folder)
