@@ -135,9 +135,9 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)
     facts = look(found.table, converts=found.converts)
     proposal = propose(facts, wishes)
+    _show(proposal, found.table.num_rows, is_all=found.is_all)
     if found.has_header is not None:
         print(_HEADERS[found.has_header])
-    _show(proposal, found.table.num_rows, is_all=found.is_all)
     if not yes and sys.stdin.isatty():
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
