@@ -159,13 +159,14 @@ def said_by(name: str) -> Says:
 
 def _said_by_word(word: str) -> Says:
     stems = _stems(word)
-    if any(stem in _PERSON or _without_ending(stem) in _PERSON for stem in stems):
-        return Says.PERSON
     kinds = {
-        Says.NUMBER: _PEOPLE_NUMBERS, Says.UNIT: _UNITS, Says.HOST: _HOSTS, Says.DEVICE: _DEVICES, Says.ACT: _ACTS,
-        Says.OTHER: _THINGS | _PROPERTIES,
+        Says.PERSON: _PERSON, Says.NUMBER: _PEOPLE_NUMBERS, Says.UNIT: _UNITS, Says.HOST: _HOSTS,
+        Says.DEVICE: _DEVICES, Says.ACT: _ACTS, Says.OTHER: _THINGS | _PROPERTIES,
     }  # fmt: skip
-    return next((says for says, known in kinds.items() if any(stem in known for stem in stems)), Says.NOTHING)
+    found = next((says for says, known in kinds.items() if any(stem in known for stem in stems)), Says.NOTHING)
+    if found is Says.NOTHING and any(_without_ending(stem) in _PERSON for stem in stems):
+        return Says.PERSON
+    return found
 
 
 def _without_ending(word: str) -> str:
