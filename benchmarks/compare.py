@@ -7,9 +7,10 @@ Runs both trees in turns on the same data and reports new time over old time wit
   change nothing. The copy of the working tree includes what is not committed. Only `src` is compared: both trees run
   the benchmark code and the data of the working tree.
 - A pair is one new process of each tree. Each imports, loads compiled code and runs the case once, unmeasured. Then
-  new, old, old, new are measured, or old, new, new, old, as a coin decides: a machine that gets slower or faster in
-  the meantime does so for both. Every pair needs new processes: where memory happens to lie makes a whole process
-  faster or slower, and pairs of the same two processes would repeat that and call it certain.
+  four turns are measured: new, old, old, new, or old, new, new, old, as a coin decides, so a machine that gets slower
+  or faster in the meantime does so for both. The median of their ratios counts. Every pair needs new processes: where
+  memory happens to lie makes a whole process faster or slower, and pairs of the same two processes would repeat that
+  and call it certain.
 - The clock is that of the processor, which other processes disturb little. Only two threads are measured by the wall
   clock, because it alone shows what they gain. On a busy machine that interval gets wide.
 - Pairs are added until the interval is at most 3% wide, or there are three times as many as asked for. Its width
@@ -32,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +41,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from benchmarks import compare_worker
-from benchmarks.compare_worker import CASES
+from benchmarks.compare_worker import CASES, Case
 from benchmarks.intervals import FEWEST_PAIRS, Interval, ratio_interval
 from benchmarks.measure import markdown
 from benchmarks.sets_speed import synthetic_baskets
@@ -50,6 +52,8 @@ from shoal.reproduce.data.adult_imitation import imitate_adult
 ALLOWED = 1.03
 WIDEST = 0.03
 PAIRS, FRESH_PAIRS = 20, 8
+TURNS = 4
+"""Of four runs each, in every pair."""
 MOST = 3
 """Times as many pairs as asked for, at most."""
 NEW, OLD = "new", "old"
@@ -74,13 +78,16 @@ class Progress:
         found = ratio_interval(self.ratios)
         return found.high - found.low <= WIDEST or len(self.ratios) >= MOST * self.least
 
-    def add(self, run: Callable[[str], tuple[float, int]], order: Iterable[str]) -> None:
+    def add(self, run: Callable[[str], tuple[float, int]], order: Iterable[Sequence[str]]) -> None:
         """Measure a pair."""
-        seconds = {NEW: 0.0, OLD: 0.0}
-        for tree in order:
-            spent, self.rows[tree] = run(tree)
-            seconds[tree] += spent
-        self.ratios.append(seconds[NEW] / seconds[OLD])
+        found = []
+        for turn in order:
+            seconds = {NEW: 0.0, OLD: 0.0}
+            for tree in turn:
+                spent, self.rows[tree] = run(tree)
+                seconds[tree] += spent
+            found.append(seconds[NEW] / seconds[OLD])
+        self.ratios.append(median(found))
 
 
 def compare(names: Sequence[str], open_pair: Callable[[], Any], pairs: int | None) -> dict[str, Progress]:
@@ -89,13 +96,18 @@ def compare(names: Sequence[str], open_pair: Callable[[], Any], pairs: int | Non
     while waiting := [name for name in names if not known[name].is_settled()]:
         with open_pair() as run:
             for name in waiting:
-                turns = random.sample((NEW, OLD), 2)
-                order = turns if CASES[name].fresh else [*turns, *turns[::-1]]
-                known[name].add(lambda tree, name=name: run(tree, name), order)  # type: ignore[misc]
+                known[name].add(lambda tree, name=name: run(tree, name), turns(CASES[name]))  # type: ignore[misc]
         print(
             f"pair {max(len(one.ratios) for one in known.values())}: {', '.join(waiting)}", file=sys.stderr, flush=True
         )
     return known
+
+
+def turns(case: Case) -> list[Sequence[str]]:
+    """The trees in the order in which they run."""
+    if case.fresh:
+        return [random.sample((NEW, OLD), 2)]
+    return [random.choice(((NEW, OLD, OLD, NEW), (OLD, NEW, NEW, OLD))) for _ in range(TURNS)]
 
 
 def verdict(found: Interval) -> str:
@@ -185,10 +197,10 @@ class Trees:
 
 def make_data(folder: Path, *, tiny: bool = False) -> None:
     """The files that the cases read."""
-    events = make_stream(5_000, 200, 50) if tiny else make_stream()
-    pq.write_table(people := imitate_adult(500 if tiny else 60_000, seed=1).table, folder / "people.parquet")
+    events = make_stream(5_000, 200, 50) if tiny else make_stream(1_500_000)
+    pq.write_table(people := imitate_adult(500 if tiny else 40_000, seed=1).table, folder / "people.parquet")
     pq.write_table(stream := pa.Table.from_batches([events.batch]), folder / "events.parquet")
-    csv.write_csv(stream.slice(0, 1_000_000), folder / "events.csv")
+    csv.write_csv(stream.slice(0, 500_000), folder / "events.csv")
     csv.write_csv(people.slice(0, 500).select(["person", "age", "sex"]), folder / compare_worker.FIRST)
     synthetic_baskets(folder / compare_worker.BASKETS, 300 if tiny else 150_000, compare_worker.ITEMS)
 

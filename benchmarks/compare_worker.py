@@ -71,8 +71,6 @@ class Case:
 
     prepare: Callable[[Path, Path], Callable[[], int]]
     """Loads data from a folder (second: for files it writes); what it returns is measured and counts published rows."""
-    times: int = 1
-    """How often it runs for one measurement, so that this takes a few tenths of a second."""
     clock: str = "processor"
     """The clock that counts: seconds of all processors, which other processes hardly disturb, or those of the wall."""
     processors: int | None = 1
@@ -150,7 +148,7 @@ def policy(text: str) -> Callable[[Path, Path], Callable[[], int]]:
 CASES = {
     "z, one processor": Case(z_anonymity),
     "z, two processors": Case(z_anonymity, clock="wall", processors=2),
-    "fads": Case(tuples("Fads"), times=3),
+    "fads": Case(tuples("Fads")),
     "least-loss": Case(tuples("LeastLoss")),
     "k^m": Case(km_anonymity),
     "CSV to CSV": Case(policy(_EVENT_POLICY), processors=None),
@@ -173,7 +171,7 @@ def measured(case: Case, run: Callable[[], int]) -> dict[str, float]:
     gc.collect()
     clock = time.perf_counter if case.clock == "wall" else time.process_time
     begun = 0.0 if case.fresh else clock()
-    rows = sum(run() for _ in range(case.times))
+    rows = run()
     return {"seconds": clock() - begun, "rows": rows}
 
 
