@@ -37,6 +37,8 @@ _PLACES = ("release", "truth", "trace", "table", "population", "other", "control
 """Arguments that may be paths, or lists of paths."""
 _PARTS = ("rows", "trace", "records", "blocks")
 """What an auditor reads of an object that is neither a table nor a path."""
+_OWN = ("shoal", "test", "__main__")
+"""Modules whose objects are not stored as they are: they may be gone when a case is replayed."""
 _WITH_FILES = ("anonymize", "table")
 """The sections of a policy that may name files for the auditor."""
 
@@ -197,7 +199,7 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         kind = value if isinstance(value, type) or callable(value) else type(value)
-        if str(getattr(kind, "__module__", "")).split(".")[0] not in {"shoal", "tests", "__main__"}:
+        if not str(getattr(kind, "__module__", "")).startswith(_OWN):
             return NotImplemented
         parts = {name: getattr(value, name) for name in _PARTS if hasattr(value, name)}
         if not parts or kind is value:

@@ -79,7 +79,8 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def described(found: Iterable[Difference]) -> Iterator[str]:
     """Lines: each code or metric, and below it how many cases lost, gained or changed it, with some of them."""
-    for (fact, kind), group in groupby(sorted(found, key=_group), key=_group):
+    by_group = sorted(found, key=lambda one: (_group(one), one.case))
+    for (fact, kind), group in groupby(by_group, key=_group):
         same = list(group)
         yield f"{fact}: {kind} in {len(same):,} case{'s' if len(same) > 1 else ''}"
         for one in same[:_EXAMPLES]:

@@ -104,8 +104,8 @@ def _by_name(entry: Entry, given: tuple[Any, ...], named: dict[str, Any]) -> dic
 
 
 def _replace(functions: dict[Entry, Entry]) -> None:
-    for module in [module for name, module in sys.modules.items() if name.split(".")[0] in {"shoal", "tests"}]:
-        for name, value in list(vars(module).items()):
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
             if inspect.isfunction(value) and value in functions:
                 setattr(module, name, functions[value])
 
