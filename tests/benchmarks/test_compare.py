@@ -98,7 +98,7 @@ def test_a_drift_of_the_machine_is_no_slow_down(exit_code):
 
 
 def test_noise_gets_more_pairs_up_to_a_bound_and_then_no_benefit_of_doubt(exit_code):
-    some, much = FakeTrees(noise=0.12), FakeTrees(noise=0.5)
+    some, much = FakeTrees(noise=0.08), FakeTrees(noise=0.5)
     exit_code(some, "--only", "fads")
     assert PAIRS < some.opened < MOST * PAIRS
     code, table = exit_code(much, "--only", "fads", "--pairs", "10")
