@@ -66,11 +66,12 @@ walk: $(TESTABLE)  ## count the files, functions and calls that runs pass throug
 digests: $(TESTABLE)  ## compare all outputs for fixed inputs with the recorded ones; WORDS=... for some
 	$(BIN)/python -m tests.golden.digests $(WORDS)
 
-check: $(READY)  ## lint, types, import rules
+check: $(READY)  ## lint, types, import rules; print the size of every package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.tools.size
 
 fix: $(READY)  ## auto-fix lint errors and formatting
 	$(BIN)/ruff check --fix .
