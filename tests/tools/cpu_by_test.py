@@ -5,6 +5,7 @@ python -m tests.tools.cpu_by_test [PYTEST ARGS]
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ import pytest
 _SPENT: Counter[str] = Counter()
 _STARTED = pytest.StashKey[float]()
 _TOP = 0.05
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def cpu_seconds() -> float:
@@ -28,6 +30,12 @@ def most_expensive(spent: Counter[str]) -> tuple[list[tuple[str, float]], float]
     """The most expensive 5% of the tests, at least one, and their share of all CPU time."""
     top = spent.most_common(max(1, round(_TOP * len(spent))))
     return top, sum(seconds for _, seconds in top) / max(spent.total(), 1e-9)
+
+
+def pytest_configure() -> None:
+    """Become the parent of processes whose own is killed, so that what they took can be read in /proc."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _running_descendants() -> float:
-    """CPU seconds of running descendants and of the processes they waited for, by /proc."""
+    """CPU seconds of descendants that nobody has waited for, and of the processes that they waited for, by /proc."""
     parent, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

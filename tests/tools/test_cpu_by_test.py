@@ -15,10 +15,10 @@ from tests.tools.cpu_by_test import most_expensive
 ROOT = Path(__file__).parents[2]
 BURN = "import time\nwhile time.process_time() < {until}: pass\n"
 BUSY = f"""
-import subprocess, sys, time
+import os, subprocess, sys, time
 import pytest
 
-@pytest.mark.parametrize("number", range(57))
+@pytest.mark.parametrize("number", range(76))
 def test_idle(number):
     pass
 
@@ -39,6 +39,14 @@ def running():
 
 def test_busy_fixture(running):
     pass
+
+def test_busy_orphan():
+    below = {BURN.format(until=0.3)!r} + "print(flush=True); sys.stdin.read()"
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {{'import sys;' + below!r}}])"
+    child = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, start_new_session=True)
+    child.stdout.readline()
+    os.killpg(child.pid, 9)
+    child.communicate()
 """
 
 
@@ -48,9 +56,9 @@ def test_busy_tests_are_the_most_expensive(tmp_path: Path, workers: str) -> None
     command = [sys.executable, "-m", "tests.tools.cpu_by_test", "-n", workers, "-c", "/dev/null", "-q", str(tmp_path)]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"^ +(\d+\.\d+)  \S*::(\w+)$", printed, re.MULTILINE)
-    assert {name for _, name in found} == {"test_busy", "test_busy_child", "test_busy_fixture"}
+    assert {name for _, name in found} == {"test_busy", "test_busy_child", "test_busy_fixture", "test_busy_orphan"}
     assert all(float(seconds) >= 0.25 for seconds, _ in found), "clock ticks of 10 ms are lost in processes that end"
-    assert re.search(r"^\S+ CPU seconds in 60 tests; the most expensive 5% \(3\) took \d+%$", printed, re.MULTILINE)
+    assert re.search(r"^\S+ CPU seconds in 80 tests; the most expensive 5% \(4\) took \d+%$", printed, re.MULTILINE)
 
 
 def test_the_share_of_the_most_expensive() -> None:
