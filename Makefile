@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # or each process that a test starts would compile every module again
 
-.PHONY: help setup shell hooks demo live-demo test test-all test-brokers test-spark mutants digests check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup shell hooks demo live-demo test test-all test-brokers test-spark mutants walk digests audits check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,14 +60,21 @@ test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill exe
 mutants: $(TESTABLE)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
 
+walk: $(TESTABLE)  ## count the files, functions and calls that runs pass through; RUNS=... for some
+	$(BIN)/python -m tests.tools.walk $(RUNS)
+
 digests: $(TESTABLE)  ## compare all outputs for fixed inputs with the recorded ones; WORDS=... for some
 	$(BIN)/python -m tests.golden.digests $(WORDS)
 
-check: $(READY)  ## lint, types, import rules
+audits: $(TESTABLE)  ## run the auditor on captured cases, list what it answers differently: CASES=folder
+	$(BIN)/python -m tests.tools.compare_audits $(CASES)
+
+check: $(READY)  ## lint, types, import rules; print the size of every package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.tools.size
 
 fix: $(READY)  ## auto-fix lint errors and formatting
 	$(BIN)/ruff check --fix .

@@ -696,4 +696,47 @@ MUTANTS: Final = (
         "if before > 9 and usual > 1:",
         "tests/inspection/test_csv_layout.py",
     ),
+    # ---- whose row it is
+    Mutant(
+        "inspection/person_values.py",
+        "a handful of values is a person",
+        "HANDFUL: Final = 10",
+        "HANDFUL: Final = 2",
+        "tests/inspection/test_proposal.py",
+    ),
+    Mutant(
+        "inspection/persons.py",
+        "a panel without telling names counts rows without a question",
+        "return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one)",
+        "return self._is_end(one) or self._is_someone_at_times(one)",
+        "tests/first_release/test_roles.py",
+    ),
+    Mutant(
+        "inspection/persons.py",
+        "of two columns with the name of a person one is taken without a question",
+        "return named[0] if len(named) == 1 and self._fits(named[0]) else None",
+        "return named[0] if self._fits(named[0]) else None",
+        "tests/inspection/test_persons.py",
+    ),
+    Mutant(
+        "inspection/proposal.py",
+        "a second identifier of somebody is published",
+        "if name in self.found.identifiers and",
+        "if name not in self.facts and",
+        "tests/first_release/test_roles.py",
+    ),
+    Mutant(
+        "inspection/proposal.py",
+        "a row number is published",
+        "if name in self.found.row_numbers:",
+        "if name not in self.facts:",
+        "tests/first_release/test_roles.py",
+    ),
+    Mutant(
+        "inspection/proposal.py",
+        "a doubtful person is not asked about",
+        "if found.candidates and [one.column for one in found.candidates] != [ROW]:",
+        "if False:",
+        "tests/inspection/test_proposal.py",
+    ),
 )

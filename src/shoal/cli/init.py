@@ -59,7 +59,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     written into a folder next to the policy that only you can read.
 
     Exit code 0 when the policy can run, 1 when the file cannot be read or the doctor finds that the run would be of no
-    use, 2 when an option is wrong.
+    use, 2 when an option is wrong, or when it is not certain whose row it is: the columns that may say so are listed
+    with what speaks for each, and nothing is written.
 
     Examples:
 
@@ -87,7 +88,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     force
         Replace a policy that exists.
     person
-        The column that says whose row it is.
+        The column that says whose row it is; `row` if every row is another person.
     time
         The column that says when.
     quasi
@@ -117,8 +118,9 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     source
         A live system: a further key of [source], such as group=mine, client.NAME=VALUE or secrets.NAME=env:VARIABLE.
     """
+    from shoal.cli.whose_row import ask_person, print_doubt
     from shoal.errors import PolicyError
-    from shoal.inspection import Wishes, look, propose
+    from shoal.inspection import PersonDoubt, Wishes, look, propose
     from shoal.methods.registry import METHODS
 
     if method is not None and method not in METHODS:
@@ -134,11 +136,20 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     arrival = next((name for name, key in found.outer.items() if key == "timestamp_column"), None)
     wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)
     facts = look(found.table, converts=found.converts)
-    proposal = propose(facts, wishes)
+    is_asking = not yes and sys.stdin.isatty()
+    try:
+        proposal = propose(facts, wishes)
+    except PersonDoubt as doubt:
+        answer = ask_person(doubt, facts) if is_asking else None
+        if answer is None:
+            _say_header(found)
+            print_doubt(doubt, data)
+            return 2
+        wishes = replace(wishes, person=answer)
+        proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)
-    if found.has_header is not None:
-        print(_HEADERS[found.has_header])
-    if not yes and sys.stdin.isatty():
+    _say_header(found)
+    if is_asking:
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
     return _check(data, out)
@@ -159,10 +170,16 @@ def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: 
     return read_first_messages(data, source, rows, folder)
 
 
-def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
-    from shoal.inspection.roles import printable
+def _say_header(found: Data) -> None:
+    if found.has_header is not None:
+        print(_HEADERS[found.has_header])
 
-    print(f"{'all' if is_all else 'the first'} {rows:,} rows, {proposal.people:,} people")
+
+def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
+    from shoal.inspection.column_names import printable
+
+    people = f"{proposal.people:,} people" if proposal.columns("person") else "counted as rows, not people"
+    print(f"{'all' if is_all else 'the first'} {rows:,} rows, {people}")
     width = max(len(printable(one.column)) for one in proposal.roles)
     for one in proposal.roles:
         mark = " " if one.is_sure else "?"
@@ -265,14 +282,16 @@ def _check(data: str, out: Path) -> int:
     policy = load_policy(out)
     remarks = examine(policy, observer=LineObserver(quiet=False))
     print_remarks(remarks)
-    is_fit = all(remark.level != "wrong" for remark in remarks)
+    if any(remark.level == "wrong" for remark in remarks):
+        print(f"next           change what is marked wrong above, then {command_line('doctor', out)}")
+        return 1
     print(f"next           {command_line('run', out)}")
     if policy.sink.place is None:
         print(f"               {command_line('serve', out)}   (the same, with a page to watch it)")
-        return 0 if is_fit else 1
+        return 0
     sink = policy.file_sink.path.path
     where = os.path.relpath(sink)
     trace = os.path.relpath(sink.parent / "trace.parquet")
     audit = command_line("audit", where, "--truth", data, "--trace", trace, "--policy", out)
     print(f"               {audit}")
-    return 0 if is_fit else 1
+    return 0
