@@ -32,7 +32,7 @@ def test_words_above_numbers_are_names_and_what_is_like_the_rest_is_not(is_csv: 
     assert not named(*PEOPLE, is_csv=is_csv)
 
 
-@pytest.mark.parametrize("first", [",name,age", "x,,", "2019,2020,2021", "score,score,score", "age,age,"])
+@pytest.mark.parametrize("first", [",name,age", "x,,", "2019,2020,2021", "score,score,score", "age,age,", ",a,0"])
 def test_empty_repeated_and_numeric_cells_are_no_reason(first: str) -> None:
     rows = [f"{place},p{place * 7919 % 1000},{20 + place * 37 % 50}" for place in range(40)]
     if first.startswith("2019"):
@@ -53,6 +53,26 @@ def test_years_of_a_person_are_a_record() -> None:
     rows = [f"{1950 + place},{1970 + place + place % 3}" for place in range(40)]
     assert not named(*rows)
     assert named("1950,1970", *(f"{place * 37 % 100},{place * 53 % 100}" for place in range(40)))
+
+
+def test_numbers_that_go_on_below_are_a_record() -> None:
+    """Row numbers go on, although the rest of the first line looks like names."""
+    rows = [f"{place},{place % 2},{30 + place * 7 % 9}" for place in range(3, 40)]
+    assert not named("0,EWR,Newark Airport", "1,0,31", "2,1,38", *rows)
+    assert named("7,EWR,Newark Airport", "1,0,31", "2,1,38", *rows)
+    assert not named("1,2,9", "2,0,31", "3,1,38", *rows)
+
+
+def test_a_line_of_nothing_is_no_header() -> None:
+    assert not named(",,", *(f"{place * 37 % 50},{place * 41 % 60},{place * 29 % 70}" for place in range(40)))
+    assert not named("NA,NA,3.5", *(f"{place * 37 % 50},NA,{place * 29 % 70}.5" for place in range(40)))
+
+
+def test_numbers_without_order_are_a_record() -> None:
+    rows = [f"{place * 37 % 50},{place * 41 % 60 / 7:.3f},{place * 29 % 70}" for place in range(40)]
+    assert not named("5.1,3.5,1.4", *rows)
+    assert not named("5,3,14", *rows)
+    assert named("id,5,14,25", *(f"u{place}x,{row}" for place, row in enumerate(rows)))
 
 
 def test_moments_and_ids() -> None:

@@ -51,7 +51,7 @@ def layout_of(head: str, *, is_cut: bool, is_csv: bool, header: bool | None, nam
     lines = [line for line in head.splitlines() if line.strip()][: -1 if is_cut else None][:_LINES]
     if not lines:
         raise InputError(f"{name}: has no rows; give a file with data")
-    delimiter = _delimiter(lines, allows_blank=not is_csv)
+    delimiter = _delimiter(lines)
     cells = [_cells(line, delimiter) for line in lines]
     if '"' not in head and _is_ragged(cells):
         return _of_items(head, cells, delimiter, header=header, name=name)
@@ -114,7 +114,7 @@ def _is_ragged(cells: Sequence[Record]) -> bool:
     return max(map(sizes.count, set(sizes))) < 0.6 * len(sizes)
 
 
-def _delimiter(lines: list[str], *, allows_blank: bool) -> str:
+def _delimiter(lines: list[str]) -> str:
     """The sign that splits most lines, as many as possible into the same number of cells; a blank if none is there."""
 
     def fit(sign: str) -> tuple[float, int]:
@@ -125,7 +125,7 @@ def _delimiter(lines: list[str], *, allows_blank: bool) -> str:
         usual = max(sorted(set(several)), key=several.count)
         return (several.count(usual) / len(counts), usual)
 
-    if allows_blank and not any(sign in line for line in lines for sign in _DELIMITERS) and _is_blank_separated(lines):
+    if not any(sign in line for line in lines for sign in _DELIMITERS) and _is_blank_separated(lines):
         return " "
     return max(_DELIMITERS, key=fit)
 

@@ -23,10 +23,12 @@ _NO_NAME: Final = -7.0
 _NUMBER: Final = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?%?")
 _MOMENT: Final = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?|\d{4}-\d{2}")
 _NAME: Final = re.compile(r"[^\W\d_][\w .\-()/%#?&']*|_\w+")
+_MISSING: Final = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "?", "-", ".")
 _WORDS: Final = ("a", "Aa", "A")
 """Shapes that names and values often share."""
 _LONGEST_NAME: Final = 60
-_NUMBERED: Final = {"years": 0.05, "numbers": 0.05, "pair": 0.002}
+_PLAIN: Final = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_NUMBERED: Final = {"years": 0.05, "rising": 0.05, "ordered": 0.005, "pair": 0.002}
 """How often names of columns are numbers in such an order."""
 _YEARS: Final = (1800, 2200)
 
@@ -36,8 +38,11 @@ def has_header(records: Sequence[Record], *, is_csv: bool) -> bool:
     first, rest = [cell.strip() for cell in records[0]], records[1:]
     if not rest:
         return not any(_kind(cell) for cell in first)
+    if not any(first):
+        return False
     columns = [[row[place].strip() for row in rest if place < len(row)] for place in range(len(first))]
     weight = _LIKELY_HEADER if is_csv else 0.0
+    weight += _of_first(first[0], columns[0])
     weight += sum(_of_text(cell, column) for cell, column in zip(first, columns, strict=True))
     weight += _of_numbers(first, columns) + _of_repetition(first, rest)
     return weight > 0
@@ -66,12 +71,17 @@ def _ratio(in_header: float, in_record: float) -> float:
     return max(-_MOST_OF_A_COLUMN, min(_MOST_OF_A_COLUMN, math.log(in_header / in_record)))
 
 
+def _of_first(cell: str, column: Sequence[str]) -> float:
+    """The weight of a first cell that is empty, as pandas and R write it above row numbers and names."""
+    return 0.0 if cell else max(0.0, _ratio(0.1, (column.count("") + 1) / (len(column) + 2)))
+
+
 def _of_text(cell: str, column: Sequence[str]) -> float:
     """The weight of one cell that is not a number."""
     seen, kind = Counter(column), _usual_kind(column)
     own, rows = _kind(cell), len(column)
-    if not cell:
-        return _ratio(0.1, (seen[""] + 1) / (rows + 2))
+    if cell in _MISSING:
+        return min(0.0, _ratio(0.1, (seen[cell] + 1) / (rows + 2)))
     if own == "number" or not rows:
         return 0.0  # weighed with the others in `_of_numbers`
     if cell in seen:
@@ -123,25 +133,40 @@ def _of_numbers(first: Record, columns: Sequence[Sequence[str]]) -> float:
     if not places:
         return 0.0
     numbers = [first[place] for place in places]
+    if any(_continues(first[place], columns[place]) for place in places):
+        return 2 * _NO_NAME
     if order := _order(numbers):
         rows = list(zip(*(columns[place] for place in places), strict=False))
         alike = sum(_order(row) == order for row in rows)
         return _ratio(_NUMBERED[order], (alike + 1) / (len(rows) + 2))
+    if numbers == ["0"] and first[-1] == "0" and len(first) > 1:  # a column without a name, as pandas writes it
+        column = columns[places[0]]
+        return _ratio(0.02, (column.count("0") + 1) / (len(column) + 2))
     return _NO_NAME + sum(_ratio(0.5, _of_kind("number", columns[place])) for place in places)
 
 
+def _continues(cell: str, column: Sequence[str]) -> bool:
+    """Whether a number and the values below are consecutive, as row numbers are."""
+    following = column[:2]
+    if len(following) < 2 or not all(value.isdecimal() for value in (cell, *following)):
+        return False
+    return [int(value) - int(cell) for value in following] == [1, 2]
+
+
 def _order(cells: Sequence[str]) -> str:
-    """How whole numbers follow each other, as names of columns do; nothing if they do not."""
-    if len(cells) < 2 or not all(cell.isdecimal() for cell in cells):
+    """How numbers follow each other, as names of columns do; nothing if they do not."""
+    if len(cells) < 2 or not all(_PLAIN.fullmatch(cell) for cell in cells):
         return ""
-    numbers = [int(cell) for cell in cells]
+    numbers = [float(cell) for cell in cells]
     steps = {after - before for before, after in pairwise(numbers)}
     is_ordered = min(steps) > 0 or max(steps) < 0
     if is_ordered and all(_YEARS[0] <= number <= _YEARS[1] for number in numbers):
         return "years"
     if len(cells) == 2:
         return "pair" if steps in ({1}, {-1}) else ""
-    return "numbers" if is_ordered else ""
+    if not is_ordered:
+        return ""
+    return "rising" if min(steps) > 0 and all(number.is_integer() for number in numbers) else "ordered"
 
 
 def _of_kind(kind: str, column: Sequence[str]) -> float:
