@@ -7,26 +7,12 @@ import pytest
 from shoal.decode.header_names import SHORT
 from shoal.errors import InputError
 from shoal.inspection.reading import read_data
+from tests.first_release.names import names_read
 from tests.first_release.table import CASES
 
 EMPTY = {"header only", "0 rows"}
 FILES = [case for case in CASES if not case.traits & EMPTY]
 TEXTS = [case for case in FILES if case.reading.format == "csv" and case.reading.encoding != "latin-1"]
-NAMES = {
-    "pandas_index.csv": ["column1", "name", "age", "sex", "city", "diagnosis"],
-    "r_row_names.csv": ["column1", "rank", "discipline", "yrs.since.phd", "sex", "salary"],
-    "r_write_table.txt": ["column1", "age", "gender", "smoker", "cholesterol"],
-    "repeated_names.csv": ["participant", "age", "group", "score", "score_2", "score_3"],
-    "numbered_columns.csv": ["column1", "0", "1", "2", "3"],
-}
-"""What cells that are empty or repeated are called, by hand."""
-
-
-def named(case) -> list[str]:
-    written = [column.name or f"column{place}" for place, column in enumerate(case.expected.columns, 1)]
-    names = NAMES.get(case.name, written)
-    assert len(names) == len(written)
-    return names
 
 
 def files(cases):
@@ -36,7 +22,7 @@ def files(cases):
 @files([case for case in FILES if case.reading.encoding != "latin-1"])
 def test_columns_have_the_names_of_the_header(case, tmp_path):
     data = read_data(case.write(tmp_path), 1_000_000)
-    assert data.table.column_names == named(case)
+    assert data.table.column_names == names_read(case)
     assert data.has_header is (case.reading.has_header if case.reading.format in ("csv", "items") else None)
 
 
@@ -46,7 +32,7 @@ def test_the_policy_says_how_the_header_is_read(case, tmp_path):
     if case.reading.has_header:
         assert data.source.get("header") == (SHORT if case.reading.is_header_short else None)
     else:
-        assert data.source["header"] == named(case)
+        assert data.source["header"] == names_read(case)
     assert data.source.get("delimiter", ",") == case.reading.separator
 
 
