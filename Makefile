@@ -59,7 +59,7 @@ test-brokers: $(TESTABLE)  ## start real brokers and kill runs that use them; wh
 
 test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill executors and the driver
 	$(BIN)/python -m tests.compile_once
-	$(BIN)/python -m pytest -q -rs -n 0 -m spark tests/spark
+	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m spark tests/spark
 
 mutants: $(TESTABLE)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants

@@ -48,7 +48,7 @@ def some_by_default(values: Iterable[Any], is_default: Callable[[Any], bool] | C
 
 
 def drawn(among: Sequence[Item], count: int, *, seed: str = SEED) -> list[Item]:
-    """So many of a sequence, or all if there are fewer, in its order; the same ones if a test runs again by this seed."""
+    """So many of a sequence, or all if there are fewer, in its order; the same ones if a test runs again."""
     draw = random.Random(f"{seed} {os.environ.get('PYTEST_CURRENT_TEST')}")
     places = draw.sample(range(len(among)), min(count, len(among)))
     return [among[place] for place in sorted(places)]
