@@ -32,6 +32,23 @@ CSV_CASES = {
     "a zero-width space is no blank": Case("a\n\u200bx\n", {"a": ["\u200bx"]}),
     "no header line": Case("1, x\n2, y\n", {"a": ["1", "2"], "b": ["x", "y"]}, {"header": ["a", "b"]}),
     "names given are taken as given": Case("1, x\n", {" a": ["1"], "b": ["x"]}, {"header": [" a", "b"]}),
+    "an empty name, as pandas writes it": Case(
+        ",name,age\n0,ann,3\n1,bob,4\n", {"column1": ["0", "1"], "name": ["ann", "bob"], "age": ["3", "4"]}
+    ),
+    "empty, repeated and numeric names": Case(
+        '2019,a, "",a,a_2,\n1,2,3,4,5,6\n',
+        {"2019": ["1"], "a": ["2"], '""': ["3"], "a_3": ["4"], "a_2": ["5"], "column6": ["6"]},
+    ),
+    "names that are the same without blanks": Case("a, a\n1,2\n", {"a": ["1"], "a_2": ["2"]}),
+    "names that differ in blanks": Case("a, a\n1,2\n", {"a": ["1"], " a": ["2"]}, {"trim": False}),
+    "a name that belongs to another column": Case("column2,\n1,2\n", {"column2": ["1"], "column2_2": ["2"]}),
+    "a header line without the first name": Case(
+        '\ufeff"age","age"\n"1",40,41\n"2",50,51\n',
+        {"column1": ["1", "2"], "age": ["40", "50"], "age_2": ["41", "51"]},
+        {"header": "short"},
+    ),
+    "quoted names": Case('"","a,b","a,b"\n1,2,3\n', {"column1": ["1"], "a,b": ["2"], "a,b_2": ["3"]}),
+    "a name with a line end": Case('\n\n"a\nb",,"a\nb"\n1,2,3\n', {"a\nb": ["1"], "column2": ["2"], "a\nb_2": ["3"]}),
     "semicolons": Case("a ; b\n1 ; x,y \n", {"a": ["1"], "b": ["x,y"]}, {"delimiter": ";"}),
     "tabs between fields": Case("a\tb\n 1\t\n", {"a": ["1"], "b": [None]}, {"delimiter": "\t"}),
 }

@@ -253,10 +253,15 @@ def test_missing_column_never_shows_what_the_first_line_holds() -> None:
     )
 
 
-def test_duplicate_column() -> None:
-    with pytest.raises(InputError, match=r"several columns are named .a. among its 3 columns.*column its own name"):
-        list(CsvDecoder(Memory(b"a,b,a\n1,2,3\n"), columns=["a"]).batches())
-    assert decode(b"a,b,a\n1,2,3\n", ["b"])[0] == [("2",)]
+def test_repeated_and_empty_names() -> None:
+    data = b"a,b,a, , a_2\n1,2,3,4,5\n"
+    assert decode(data, ["a", "b", "a_3", "column4", "a_2"], trim=True)[0] == [("1", "2", "3", "4", "5")]
+    assert decode(data, ["a", "a_2", "column4", " a_2"])[0] == [("1", "3", "4", "5")]
+
+
+def test_a_header_line_without_the_first_name() -> None:
+    data = b"age,,age\n1,40,x,41\n"
+    assert decode(data, ["column1", "age", "column3", "age_2"], header="short")[0] == [("1", "40", "x", "41")]
 
 
 @pytest.mark.parametrize("data", [b'"a\n1\n', b"a" * 99, b"a\0b\n1\n"])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tests.e2e.scene import Ended, encode, shoal
-from tests.inspection.stories import METHODS, STORIES, admissions, baskets, visits
+from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, baskets, visits
 
 KINDS = {
     "visits": "csv.gz", "sensors": "csv", "admissions": "csv", "baskets": "jsonl", "measurements": "parquet",
@@ -42,7 +42,7 @@ def test_init_run_and_audit(story: str, folder: Path) -> None:
     name = f"{story}.{kind}"
     table = STORIES[story]()
     (folder / name).write_bytes(encode(kind, table))
-    written = init(name)
+    written = init(name, *(["--person", PERSONS[story]] if story in PERSONS else []))
     assert written.code == 0, written.out.decode() + written.err
     policy = tomllib.loads((folder / "policy.toml").read_text())
     assert policy["anonymize"]["method"] == METHODS[story]
@@ -171,6 +171,58 @@ def test_answers_on_a_terminal_change_roles_and_parameters(folder: Path, capsys:
     assert "sensitive" not in rules
 
 
+PANEL = {"v1": [1000 + 7 * (row // 4) for row in range(240)], "v2": ["F" if row % 8 < 4 else "M" for row in range(240)],
+         "v3": [1940 + row // 4 % 50 for row in range(240)], "v4": [row * 37 % 101 for row in range(240)]}  # fmt: skip
+
+
+def test_a_doubtful_person_stops_with_candidates_and_commands(folder: Path) -> None:
+    (folder / "my panel.csv").write_bytes(encode("csv", pa.table(PANEL)))
+    ended = init("my panel.csv", "--k", "4")
+    assert ended.code == 2
+    assert not (folder / "policy.toml").exists()
+    assert "'v1'" not in ended.out.decode()
+    lines = ended.err.splitlines()
+    assert lines[0] == "error: whose row is it? No column is certain to be the person; nothing was written"
+    assert (
+        lines[1] == "  v1  60 different ones, 4.0 rows each, one after another; the same in all rows of one: 'v2', 'v3'"
+    )
+    assert lines[2] == "continue with  shoal init 'my panel.csv' --yes --k 4 --person v1"
+    assert lines[3].startswith("           or  shoal init 'my panel.csv' --yes --k 4 --person row   (every row")
+    assert init("my panel.csv", "--k", "4", "--person", "v1").code == 0
+    assert tomllib.loads((folder / "policy.toml").read_text())["stream"]["person"] == "v1"
+
+
+def test_rows_are_counted_if_that_is_confirmed(folder: Path) -> None:
+    (folder / "panel.csv").write_bytes(encode("csv", pa.table(PANEL)))
+    said = init("panel.csv", "--person", "row")
+    assert said.code == 0, said.err
+    assert "all 240 rows, counted as rows, not people" in said.out.decode()
+    assert "name the column (person)" not in said.out.decode()
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    assert policy["stream"] == {"person": "row"}
+    assert "v1" not in policy["anonymize"]["quasi"]
+
+
+@pytest.mark.parametrize(("answers", "person"), [(["v1"], "v1"), (["nobody", "row"], "row")])
+def test_a_terminal_asks_whose_row_it_is(answers, person, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "panel.csv").write_bytes(encode("csv", pa.table(PANEL)))
+    assert answered("panel.csv", *answers).code == 0
+    said = capsys.readouterr().out
+    assert "whose row is it?" in said
+    assert ("no column has this name" in said) == ("nobody" in answers)
+    assert tomllib.loads((folder / "policy.toml").read_text())["stream"]["person"] == person
+
+
+def test_what_is_of_no_use_does_not_say_run(folder: Path) -> None:
+    (folder / "few.csv").write_text("patient,age\n1,20\n2,30\n3,60\n")
+    ended = init("few.csv")
+    assert ended.code == 1
+    said = ended.out.decode()
+    assert "wrong" in said
+    assert "shoal run" not in said
+    assert "next           change what is marked wrong above, then shoal doctor policy.toml" in said
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words", "code", "said"),
     [
@@ -180,7 +232,6 @@ def test_answers_on_a_terminal_change_roles_and_parameters(folder: Path, capsys:
         ("head.csv", b"a,b\n", (), 1, "has no rows"),
         ("broken.parquet", b"PAR1 and more", (), 1, "is not parquet"),
         ("broken.csv.gz", b"\x1f\x8b\x08 broken", (), 1, "is not csv"),
-        ("twice.csv", b"a,a\n1,x\n2,y\n", (), 1, "the same name"),
         ("latin.csv", "id,city\n1,Z\u00fcrich\n2,Bern\n".encode("latin-1"), (), 1, "save it as csv in UTF-8"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--method", "magic"), 2, "--method: must be one of"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--person", "nobody"), 2, "'nobody': does not exist"),
@@ -214,3 +265,49 @@ def test_columns_with_odd_names(folder: Path) -> None:
     assert init("odd.parquet", "--person", "who is it").code == 0
     assert 'a"ge' in tomllib.loads((folder / "policy.toml").read_text())["anonymize"]["quasi"]
     assert shoal("run", "policy.toml", "--quiet").code == 0
+
+
+SECRETS = ["Aurelia-Quist", "Vaduz", "63", "haemophilia"]
+"""The first record of a file without a header line."""
+
+
+def bare(count: int = 80) -> str:
+    towns, illnesses = ["Ulm", "Bern", "Graz"], ["asthma", "flu", "migraine"]
+    rows = [[f"Ann-Lee{chr(97 + place % 26)}{place}", towns[place % 3], str(20 + place % 40), illnesses[place % 3]]
+            for place in range(count)]  # fmt: skip
+    return "".join(",".join(row) + "\n" for row in [SECRETS, *rows])
+
+
+def test_nothing_of_a_first_record_enters_the_policy_or_a_message(folder: Path) -> None:
+    (folder / "people.csv").write_text(bare())
+    ended = init("people.csv", "--person", "column1", "--header", "no")
+    said = ended.out.decode() + ended.err + (folder / "policy.toml").read_text()
+    assert "say --header yes" in said
+    assert not [secret for secret in SECRETS if secret != "63" and secret in said]
+    assert tomllib.loads((folder / "policy.toml").read_text())["source"]["header"] == [
+        "column1", "column2", "column3", "column4",
+    ]  # fmt: skip
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert ran.summary["rows_in"] == 81
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    assert audited("people.csv", policy["sink"]["path"]).code == 0
+
+
+def test_a_file_without_a_header_is_seen(folder: Path) -> None:
+    (folder / "people.csv").write_text(bare().replace(SECRETS[3], "asthma"))
+    assert "header         none, the first line is a record" in init("people.csv", "--person", "column1").out.decode()
+    ended = init("people.csv", "--person", SECRETS[0], "--header", "yes", "--force")
+    assert "if it is a record, say --header no" in ended.out.decode()
+    assert "header" not in tomllib.loads((folder / "policy.toml").read_text())["source"]
+
+
+def test_the_index_of_pandas_does_not_hide_the_header(folder: Path) -> None:
+    rows = "".join(f"{place},p{place},{20 + place % 30},{'fm'[place % 2]}\n" for place in range(90))
+    (folder / "people.csv").write_text(f",name,age,sex\n{rows}")
+    ended = init("people.csv", "--person", "name", "--quasi", "age", "--quasi", "sex")
+    assert ended.code == 0
+    assert "say --header no" in ended.out.decode()
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert (ran.summary["rows_in"], ran.summary["dead"]) == (90, 0)
+    assert (folder / "released.csv").read_text().splitlines()[0] == '"age","sex"'
+    assert audited("people.csv", "released.csv").code == 0

@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, PolicyError
-from tests.inspection.stories import METHODS, STORIES, admissions, baskets, visits
+from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, baskets, visits
 
 pytestmark = pytest.mark.compiled
 
@@ -26,8 +26,8 @@ def frame(library: str, table: pa.Table = PEOPLE) -> Any:
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_five_kinds_of_data_without_any_parameter(story: str) -> None:
-    result = shoal.anonymize(STORIES[story]())
+def test_five_kinds_of_data_with_no_parameter_but_a_doubtful_person(story: str) -> None:
+    result = shoal.anonymize(STORIES[story](), person=PERSONS.get(story))
     counts = result.counts
     assert result.proposal.method == METHODS[story]
     given = counts.get("sets", counts["rows"])

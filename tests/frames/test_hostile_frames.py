@@ -66,7 +66,7 @@ def test_a_given_k_is_never_lowered_for_sparse_columns() -> None:
         ({"transaction_id": ROWS, "member": [f"c{who}" for who in WHO]}, "member"),
         ({"session_id": [row // 2 for row in ROWS], "email": [f"p{who}@example.org" for who in WHO]}, "email"),
         ({"email": [f"p{who % 20}@example.org" for who in WHO]}, "email"),
-        ({"id": ROWS, "city_name": [f"Town {who % 9}" for who in WHO]}, "id"),
+        ({"id": ROWS, "city_name": [f"Town {who % 9}" for who in WHO]}, "row"),
     ],
 )
 def test_several_rows_of_one_person_are_not_several_people(columns: dict[str, list[Any]], person: str) -> None:

@@ -85,3 +85,5 @@ METHODS = {
     "visits": "z-anonymity", "sensors": "k-varp", "admissions": "least-loss", "baskets": "k^m",
     "measurements": "flexible-k",
 }  # fmt: skip
+PERSONS = {"sensors": "device_id"}
+"""Who must be named, since several devices may be one person's."""

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.errors import PolicyError
-from shoal.inspection import Wishes, look, propose
-from tests.inspection.stories import METHODS, STORIES, admissions, visits
+from shoal.inspection import PersonDoubt, Wishes, look, propose
+from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, visits
 
 ROLES = {
     "visits": {"user": "person", "ts": "time", "site": "attribute", "device": "carry"},
@@ -21,7 +21,7 @@ ROLES = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_roles_and_methods_of_five_kinds_of_data(story: str) -> None:
-    found = propose(look(STORIES[story]()), Wishes())
+    found = propose(look(STORIES[story]()), Wishes(person=PERSONS.get(story)))
     assert found.method == METHODS[story]
     roles = {one.column: one.role for one in found.roles}
     assert roles == roles | ROLES[story]
@@ -62,15 +62,19 @@ def test_what_only_a_person_can_decide_is_asked() -> None:
     table = pa.table({"age": [20, 30, 40], "shoe_size": [40, 41, 42]})
     found = propose(look(table), Wishes())
     assert found.stream["person"] == "row"
-    assert any("each row counts as one person" in question for question in found.questions)
+    assert any("rows are counted, not people" in question for question in found.questions)
     assert any("'shoe_size'" in question for question in found.questions)
 
 
 @pytest.mark.parametrize(("column", "is_sure"), [("session_id", False), ("deviceId", False), ("USERID", True)])
 def test_a_session_or_a_device_is_not_surely_a_person(column: str, is_sure: bool) -> None:
-    found = propose(look(pa.table({column: ["a", "b", "a"], "age": [20, 30, 40]})), Wishes())
-    assert found.stream["person"] == column
-    assert any("a person?" in question for question in found.questions) is not is_sure
+    rows = range(60)
+    facts = look(pa.table({column: [f"x{row % 30}" for row in rows], "age": [row % 40 for row in rows]}))
+    if is_sure:
+        assert propose(facts, Wishes()).stream["person"] == column
+    else:
+        with pytest.raises(PersonDoubt, match=f"'{column}' may be the person: (its name; )?30 different ones"):
+            propose(facts, Wishes())
 
 
 @pytest.mark.parametrize(
@@ -87,14 +91,23 @@ def test_what_is_said_about_people_is_not_who_they_are(column: str) -> None:
     assert again.stream["person"] == "passenger_id"
 
 
-@pytest.mark.parametrize("column", ["Kunden-Nr.", "usuario", "ref_no", "Vertragsnummer Nr"])
+def recurring(column: str) -> pa.Table:
+    rows = range(400)
+    return pa.table({column: [f"K{row % 150:05}" for row in rows], "age": [row % 70 for row in rows]})
+
+
+@pytest.mark.parametrize("column", ["ref_no", "Vertragsnummer Nr", "kod", "device key", "order_id"])
 def test_a_code_that_recurs_is_asked_about_whatever_it_is_called(column: str) -> None:
     """Counted by rows, ten rows of one customer would pass for ten people."""
-    rows = range(400)
-    table = pa.table({column: [f"K{row % 150:05}" for row in rows], "age": [row % 70 for row in rows]})
-    found = propose(look(table), Wishes())
+    with pytest.raises(PersonDoubt, match=f"'{column}' may be the person"):
+        propose(look(recurring(column)), Wishes())
+
+
+@pytest.mark.parametrize("column", ["Kunden-Nr.", "usuario", "custno", "Participant ID", "patient"])
+def test_a_code_with_the_name_of_a_person_is_the_person(column: str) -> None:
+    found = propose(look(recurring(column)), Wishes())
     assert found.stream["person"] == column
-    assert f"is '{column}' a person?" in " ".join(found.questions)
+    assert found.people == 150
 
 
 @pytest.mark.parametrize("column", ["zip code", "product_no", "status_code", "station id"])
@@ -104,10 +117,14 @@ def test_codes_of_other_things_are_not_people(column: str) -> None:
     assert propose(look(table), Wishes()).stream["person"] == "row"
 
 
-def test_a_handful_of_people_is_asked_about() -> None:
-    table = pa.table({"user": [f"u{row % 7}" for row in range(400)], "age": [row % 70 for row in range(400)]})
-    found = propose(look(table), Wishes())
-    assert "is 'user' a person?" in " ".join(found.questions)
+def test_a_handful_of_values_is_never_a_person() -> None:
+    """k is not lowered to make such a column fit."""
+    for several, person in ((9, "row"), (10, "user")):
+        table = pa.table({"user": [f"u{row % several}" for row in range(400)], "age": [row % 70 for row in range(400)]})
+        found = propose(look(table), Wishes())
+        assert found.stream["person"] == person
+        assert found.anonymize["k"] == 5
+        assert any("'user' has a handful of values" in question for question in found.questions) == (several == 9)
 
 
 @pytest.mark.parametrize(

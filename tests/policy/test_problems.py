@@ -66,6 +66,8 @@ ONE_PROBLEM = [
     ("source/delimiter", '"', "[source] delimiter: must be one ASCII character"),
     ("source/header", ["ts", "user"], '[anonymize] attribute: the column "site" is not in [source] header'),
     ("source/header", ["ts", "user", "site", "ts"], "[source] header: names something twice"),
+    ("source/header", "long", '[source] header: must be a list of names, such as ["a", "b"], or "short"'),
+    ("source/header", ["ts", "user", "site", " "], "[source] header: must be a list of names"),
     ("source/nulls", "NA", '[source] nulls: must be a list of texts, such as ["a", "b"]'),
     ("source/nulls", ["NA", ""], "[source] nulls, entry 2: must not be empty"),
     ("source/nulls", ["?", "?"], "[source] nulls: names something twice"),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
+_HEADERS: Final = {
+    True: "header         the first line names the columns; if it is a record, say --header no",
+    False: "header         none, the first line is a record; if it names the columns, say --header yes",
+}
 _NUMBERS: Final = ("k", "z", "m")
 _Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=False, negative="")]
 
@@ -38,6 +42,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     k: int | None = None,
     z: int | None = None,
     m: int | None = None,
+    header: Literal["yes", "no"] | None = None,
     rows: int = 1_000_000,
     source: _Names = None,
 ) -> int:
@@ -54,7 +59,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     written into a folder next to the policy that only you can read.
 
     Exit code 0 when the policy can run, 1 when the file cannot be read or the doctor finds that the run would be of no
-    use, 2 when an option is wrong.
+    use, 2 when an option is wrong, or when it is not certain whose row it is: the columns that may say so are listed
+    with what speaks for each, and nothing is written.
 
     Examples:
 
@@ -63,6 +69,8 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         shoal init patients.csv --yes --person id --k 5 --sensitive diagnosis
 
         shoal init x.csv --yes && shoal run policy.toml
+
+        shoal init ratings.dat --header no
 
         shoal init kafka://localhost:9092/visits
 
@@ -80,7 +88,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     force
         Replace a policy that exists.
     person
-        The column that says whose row it is.
+        The column that says whose row it is; `row` if every row is another person.
     time
         The column that says when.
     quasi
@@ -103,13 +111,16 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         Events: how many people must have done the same.
     m
         Sets: how many items of a person may be known.
+    header
+        CSV: whether the first line names the columns. By default that is seen by comparing it with the lines below.
     rows
         How many rows to look at. Values that are only in later rows are missing in hierarchies.
     source
         A live system: a further key of [source], such as group=mine, client.NAME=VALUE or secrets.NAME=env:VARIABLE.
     """
+    from shoal.cli.whose_row import ask_person, print_doubt
     from shoal.errors import PolicyError
-    from shoal.inspection import Wishes, look, propose
+    from shoal.inspection import PersonDoubt, Wishes, look, propose
     from shoal.methods.registry import METHODS
 
     if method is not None and method not in METHODS:
@@ -120,36 +131,55 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         person=person, time=time, quasi=quasi, sensitive=sensitive, carry=carry, drop=drop or (), attribute=attribute,
         items=items, method=method, k=k, z=z, m=m,
     )  # fmt: skip
-    found = _read(data, source or (), rows, out.absolute().parent)
+    found = _read(data, source or (), rows, out.absolute().parent, header=None if header is None else header == "yes")
     reads_moments = found.is_live or found.source["kind"] in ("csv", "jsonl")
     arrival = next((name for name, key in found.outer.items() if key == "timestamp_column"), None)
     wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)
     facts = look(found.table, converts=found.converts)
-    proposal = propose(facts, wishes)
+    is_asking = not yes and sys.stdin.isatty()
+    try:
+        proposal = propose(facts, wishes)
+    except PersonDoubt as doubt:
+        answer = ask_person(doubt, facts) if is_asking else None
+        if answer is None:
+            _say_header(found)
+            print_doubt(doubt, data)
+            return 2
+        wishes = replace(wishes, person=answer)
+        proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)
-    if not yes and sys.stdin.isatty():
+    _say_header(found)
+    if is_asking:
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
     return _check(data, out)
 
 
-def _read(data: str, source: Sequence[str], rows: int, folder: Path) -> Data:
+def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> Data:
     from shoal.errors import PolicyError
     from shoal.inspection.reading import read_data
 
     if "://" not in data:
         if source:
             raise PolicyError("--source: is for live systems; leave it out")
-        return read_data(Path(data), rows)
+        return read_data(Path(data), rows, header=header)
+    if header is not None:
+        raise PolicyError("--header: is for CSV files; leave it out")
     from shoal.pipeline.live.first_messages import read_first_messages
 
     return read_first_messages(data, source, rows, folder)
 
 
-def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
-    from shoal.inspection.roles import printable
+def _say_header(found: Data) -> None:
+    if found.has_header is not None:
+        print(_HEADERS[found.has_header])
 
-    print(f"{'all' if is_all else 'the first'} {rows:,} rows, {proposal.people:,} people")
+
+def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
+    from shoal.inspection.column_names import printable
+
+    people = f"{proposal.people:,} people" if proposal.columns("person") else "counted as rows, not people"
+    print(f"{'all' if is_all else 'the first'} {rows:,} rows, {people}")
     width = max(len(printable(one.column)) for one in proposal.roles)
     for one in proposal.roles:
         mark = " " if one.is_sure else "?"
@@ -252,14 +282,16 @@ def _check(data: str, out: Path) -> int:
     policy = load_policy(out)
     remarks = examine(policy, observer=LineObserver(quiet=False))
     print_remarks(remarks)
-    is_fit = all(remark.level != "wrong" for remark in remarks)
+    if any(remark.level == "wrong" for remark in remarks):
+        print(f"next           change what is marked wrong above, then {command_line('doctor', out)}")
+        return 1
     print(f"next           {command_line('run', out)}")
     if policy.sink.place is None:
         print(f"               {command_line('serve', out)}   (the same, with a page to watch it)")
-        return 0 if is_fit else 1
+        return 0
     sink = policy.file_sink.path.path
     where = os.path.relpath(sink)
     trace = os.path.relpath(sink.parent / "trace.parquet")
     audit = command_line("audit", where, "--truth", data, "--trace", trace, "--policy", out)
     print(f"               {audit}")
-    return 0 if is_fit else 1
+    return 0

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
 from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits, trimmed, without_spellings
+from shoal.decode.header_names import SHORT, Header, unique_names
 from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 from shoal.errors import InputError, PolicyError
 from shoal.kernels import csv_records
@@ -41,7 +42,9 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
     Parameters
     ----------
     header
-        Names of the columns if the file has no header line; None: the first line has them.
+        Names of the columns if the file has no header line; None: the first line has them. "short": the first line
+        has them but for the first column's. A column whose name is missing is named by its position, such as
+        ``column1``; a repeated name gets a number, such as ``score_2``.
     trim
         Remove blanks (Unicode white space) around every value and every name of the header line, quoted or not. A
         blank value is null.
@@ -60,7 +63,7 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         types: Mapping[str, pa.DataType] | None = None,
         delimiter: str = ",",
         quote: str = '"',
-        header: Sequence[str] | None = None,
+        header: Header = None,
         nulls: Sequence[str] = (),
         trim: bool = False,
         max_record_bytes: int = MAX_RECORD_BYTES,
@@ -70,7 +73,8 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         super().__init__(file, columns=columns, types=types, optional=optional)
         self._table = _byte_table(delimiter, quote)
         self._delimiter, self._quote = delimiter, ord(quote)
-        self._header = None if header is None else tuple(header)
+        self._is_short = header == SHORT
+        self._header = None if header is None or isinstance(header, str) else tuple(header)
         self._nulls = tuple(nulls)
         self._trim = trim
         self._longest = max_record_bytes
@@ -102,15 +106,14 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
     def _names(self, finder: _RecordFinder) -> tuple[str, ...]:
         if self._header is not None:
             return self._header
-        names = finder.header(self._quote)
-        return tuple(name.strip() for name in names) if self._trim else names
+        cells = finder.header(self._quote)
+        cells = ("", *cells) if self._is_short else cells
+        return unique_names([cell.strip() for cell in cells] if self._trim else cells)
 
     def _remedy(self, names: Sequence[str]) -> str:
         """What to do about a missing column; the file's own names are not shown, they may be a person's record."""
         if self._header is not None:
             return "correct [source] header or the name of the column"
-        if any(names.count(name) > 1 for name in self._needed):
-            return "give every column its own name, in the file or with header = [names] in [source]"
         line = self._delimiter.join(names)
         for sign in _DELIMITERS.replace(self._delimiter, ""):
             found = {name.strip().strip('"') for name in line.split(sign)}

@@ -19,7 +19,7 @@ from shoal.frames.sets import EACH_ROW, anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
-from shoal.inspection.proposal import ROW
+from shoal.inspection.wishes import ROW
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.outcome import Explain, outcome_words

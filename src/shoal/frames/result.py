@@ -12,7 +12,8 @@ from shoal.auditor import AuditReport, audit, report_windows
 from shoal.frames.losses import losses_of
 from shoal.frames.page import html_of
 from shoal.inspection import Proposal
-from shoal.inspection.roles import Role, printable
+from shoal.inspection.column_names import printable
+from shoal.inspection.roles import Role
 
 
 @dataclass(frozen=True, eq=False)

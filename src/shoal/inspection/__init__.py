@@ -1,7 +1,7 @@
 """Look at data about people and propose what to do with each column, which method to use, and a policy."""
 
 from shoal.inspection.facts import Facts, look
-from shoal.inspection.proposal import Proposal, propose
+from shoal.inspection.proposal import PersonDoubt, Proposal, propose
 from shoal.inspection.wishes import Wishes
 
-__all__ = ["Facts", "Proposal", "Wishes", "look", "propose"]
+__all__ = ["Facts", "PersonDoubt", "Proposal", "Wishes", "look", "propose"]

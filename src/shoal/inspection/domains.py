@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 from shoal.inspection.facts import Facts
 
+_FIRST, _LAST = datetime(1824, 1, 1), datetime(2116, 1, 1)
+"""Between these are the times that a run can read."""
+
 
 def domain_of(facts: Facts) -> dict[str, Any] | None:
     """low, high and grid for a policy; None if all values are equal or there are none."""
@@ -45,7 +48,9 @@ def _multiple(count: int, step: float) -> float | int:
 
 
 def _moments(facts: Facts) -> dict[str, Any] | None:
-    bounds = pc.min_max(facts.values.cast(pa.timestamp("us"), safe=False)).as_py()
+    moments = facts.values.cast(pa.timestamp("us"), safe=False)
+    usable = pc.and_(pc.greater_equal(moments, _naive(moments, _FIRST)), pc.less(moments, _naive(moments, _LAST)))
+    bounds = pc.min_max(moments.filter(usable)).as_py()  # 9999-12-31 means that there is no end
     if bounds["min"] is None:
         return None
     first, last = (_plain(bounds[key]) for key in ("min", "max"))
@@ -56,6 +61,10 @@ def _moments(facts: Facts) -> dict[str, Any] | None:
         low, high = date(first.year, first.month, 1), _next_month(last)
         grid = "10min" if days <= 3 else "1h" if days <= 60 else "1d"
     return {"kind": "numeric", "low": low.isoformat(), "high": high.isoformat(), "grid": grid, "outside": "clamp"}
+
+
+def _naive(moments: Any, moment: datetime) -> pa.Scalar:
+    return pa.scalar(moment, pa.timestamp("us")).cast(moments.type)
 
 
 def _plain(moment: datetime) -> datetime:

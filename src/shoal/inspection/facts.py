@@ -12,16 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Kind = Literal["number", "whole", "moment", "text", "truth", "list", "empty"]
-Shape = Literal["email", "ip", "host", "place", "comma", "code", "digits", "path", "date", "words", "set", "free"]
+Shape = Literal[
+    "email", "phone", "ip", "host", "place", "comma", "code", "digits", "path", "date", "words", "set", "free"
+]
 
 MOST: Final = 0.98
 """The share of values that must have a kind or shape; the rest are errors in the data."""
 _SAMPLE: Final = 2_000
-_NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
-_WHOLE: Final = r"^[+-]?\d{1,15}$"
+_NUMBER: Final = r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$"
+_WHOLE: Final = r"^-?\d{1,15}$"
 _MOMENT: Final = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s?(Z|[+-]\d{2}(:?\d{2})?)?)?$"
 _SHAPES: Final[dict[Shape, re.Pattern[str]]] = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\.[a-zA-Z]{2,}"),
+    "phone": re.compile(r"\+\d[\d ()/-]{6,18}\d"),
     "ip": re.compile(r"\d{1,3}(\.\d{1,3}){3}|(?=.*([a-fA-F]|::|(:.*){5}))[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}"),
     "place": re.compile(r"(?=.*[.\s])[+-]?\d{1,2}(\.\d+)?\s*,\s*[+-]?\d{1,3}(\.\d+)?"),
     "comma": re.compile(r"[+-]?\d{1,3}(\.?\d{3})*,\d+"),

@@ -13,24 +13,34 @@ from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings, waiting_times
 from shoal.inspection.facts import Facts, as_moments, texts
 from shoal.inspection.items import FANOUT, count_items, popular_tree
+from shoal.inspection.persons import Candidate, WhoseRow, whose_row
 from shoal.inspection.risk import Measure, Risk
 from shoal.inspection.roles import (
     Role,
     find_attribute,
     find_items,
-    find_person,
     find_time,
     is_model,
     names_people,
     role_of,
 )
 from shoal.inspection.trees import nested, paths_of
-from shoal.inspection.wishes import Wishes
+from shoal.inspection.wishes import ROW, Wishes
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
-ROW: Final = "row"
+
+
+class PersonDoubt(PolicyError):
+    """Columns may say whose row it is, and it is not certain which, or whether any does."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self.candidates = tuple(candidates)
+        super().__init__([
+            "person: it is not certain whose row it is; name the column, or say that every row is another person",
+            *(f"{one.column!r} may be the person: {one.evidence}" for one in candidates),
+        ])  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -61,19 +71,42 @@ class Proposal:
 
 
 def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
-    """Propose roles, a method and its parameters; raise PolicyError if a named column does not exist."""
+    """Propose roles, a method and its parameters; raise PersonDoubt if it is not certain whose row it is.
+
+    Raise PolicyError if a named column does not exist.
+    """
     wishes.check(facts)
-    person = _named(wishes.person, "person") or find_person(wishes.open_columns(facts))
-    if person is None and ROW in facts:  # a policy would take this column for the person
-        person = Role(ROW, "person", "its name", is_sure=False)
+    given = wishes.open_columns(facts)
+    time = _named(wishes.time, "time") or find_time(_without(given, wishes.person))
+    found = whose_row(facts, given, None if time is None else time.column)
+    person = _person(facts, wishes, found)
     rows = next(iter(facts.values())).rows if facts else 0
     measure = Measure(facts, person.column if person else None, 2)
     measure.k = wishes.k or wishes.z or _crowd(measure.people)
-    return _Proposer(facts, wishes, person, measure, rows).proposal()
+    return _Proposer(facts, wishes, person, found, measure, rows).proposal()
+
+
+def _person(facts: Mapping[str, Facts], wishes: Wishes, found: WhoseRow) -> Role | None:
+    """The column of persons; None if rows are counted."""
+    if wishes.counts_rows(facts):
+        return None
+    if wishes.person is not None:
+        return Role(wishes.person, "person", "as given")
+    if found.candidates and [one.column for one in found.candidates] != [ROW]:
+        raise PersonDoubt(found.candidates)
+    if found.person is not None:
+        return Role(found.person.column, "person", found.person.evidence, is_sure=found.is_sure)
+    if ROW in facts:  # a policy would take this column for the person
+        return Role(ROW, "person", "its name", is_sure=False)
+    return None
+
+
+def _without(facts: Mapping[str, Facts], name: str | None) -> dict[str, Facts]:
+    return {one: fact for one, fact in facts.items() if one != name}
 
 
 def _crowd(people: int) -> int:
-    return 10 if people >= 2000 else 5 if people >= 50 else 2
+    return 10 if people >= 2000 else 5
 
 
 def _named(column: str | None, role: Any) -> Role | None:
@@ -84,11 +117,14 @@ class _Proposer:
     """Builds the proposal step by step."""
 
     def __init__(
-        self, facts: Mapping[str, Facts], wishes: Wishes, person: Role | None, measure: Measure, rows: int
-    ) -> None:
+        self, facts: Mapping[str, Facts], wishes: Wishes, person: Role | None, found: WhoseRow, measure: Measure,
+        rows: int,
+    ) -> None:  # fmt: skip
         self.facts, self.wishes, self.person, self.measure, self.rows = facts, wishes, person, measure, rows
+        self.found = found
         taken = {person.column} if person else set()
-        free = {name: one for name, one in wishes.open_columns(facts).items() if name not in taken}
+        free = {name: one for name, one in wishes.open_columns(facts).items()
+                if name not in taken and name not in found.row_numbers}  # fmt: skip
         self.time = _named(wishes.time, "time") or find_time(free)
         if self.time is not None:
             taken.add(self.time.column)
@@ -181,6 +217,9 @@ class _Proposer:
         """Another column of events: carried if at least k people share each of its values."""
         if name in (self.wishes.carry or ()):
             return Role(name, "carry", "as given")
+        hidden = self._hidden(name)
+        if hidden is not None:
+            return hidden
         one = self.facts[name]
         risk = self.measure.of(name)
         if (
@@ -267,8 +306,16 @@ class _Proposer:
             elif self.wishes.quasi is not None:
                 found.append(Role(name, "drop", "not among the given quasi-identifiers"))
             else:
-                found.append(role_of(self.facts[name], self.measure))
+                found.append(self._hidden(name) or role_of(self.facts[name], self.measure))
         return found
+
+    def _hidden(self, name: str) -> Role | None:
+        """The role of a column that numbers the rows or stands for somebody."""
+        if name in self.found.row_numbers:
+            return Role(name, "drop", "it numbers the rows in their order")
+        if name in self.found.identifiers and not is_model(self.facts[name]):
+            return Role(name, "drop", "another identifier")
+        return None
 
     def _time_of_rows(self, time: Role) -> Role:
         if time.column == self.wishes.arrival:
@@ -322,12 +369,14 @@ class _Proposer:
         if self.wishes.is_live and self.trees:
             found.append("hierarchies have the values of the messages that were looked at; a record with another value "
                          "is refused, so add what may come")  # fmt: skip
-        if self.person is None:
-            found.append("no column says whose row it is, so each row counts as one person; if people have several "
+        if self.person is None and not self.wishes.counts_rows(self.facts):
+            found.append("no column says whose row it is, so rows are counted, not people; if people have several "
                          "rows, name the column (person)")  # fmt: skip
-        elif not self.person.is_sure:
+        elif self.person is not None and not self.person.is_sure:
             found.append(f"is {self.person.column!r} a person? If it is a device, a household or the number of a row, "
                          "several of them may belong to one person")  # fmt: skip
+        found += [f"{name!r} has a handful of values, too few to be the people; if it is the person, no k is kept"
+                  for name in self.found.too_few if self.person is None]  # fmt: skip
         found += [f"the labels of {one.column!r} are made of its values; if they name people, give a tree of your own"
                   for one in roles
                   if one.role == "quasi" and one.column in self.trees and self.measure.of(one.column).unique > 0.5

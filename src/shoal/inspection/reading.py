@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as arrow_csv
 from pyarrow import ipc, parquet
 
-from shoal.errors import InputError
+from shoal.decode.columns import NOT_UTF8
+from shoal.decode.csv import CsvDecoder
+from shoal.decode.header_names import SHORT
+from shoal.errors import InputError, PolicyError
+from shoal.inspection.csv_layout import CsvLayout, layout_of
 
 KINDS: Final = {
-    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".dat": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".arrows": "arrow",
     ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
@@ -43,6 +43,8 @@ class Data:
     """What [sink] says for a live system; None: a file next to the policy."""
     outer: dict[str, str] = field(default_factory=dict)
     """Columns that are not in the value of a message, with the key of [source] that names each."""
+    has_header: bool | None = None
+    """Whether the first line of a CSV file names its columns; None for other formats."""
 
     @property
     def is_live(self) -> bool:
@@ -56,16 +58,24 @@ def _unreadable(kind: str) -> str:
     return f"is not {kind}, or it is damaged; check the file"
 
 
-def read_data(path: Path, rows: int) -> Data:
-    """Read up to `rows` rows; raise InputError with what to do if the file cannot be read."""
+def read_data(path: Path, rows: int, *, header: bool | None = None) -> Data:
+    """Read up to `rows` rows; raise InputError with what to do if the file cannot be read.
+
+    `header`: whether the first line of a CSV file names its columns; None: as it looks.
+    """
     name = path.name.lower()
     for ending in (".gz", ".zst"):
         name = name.removesuffix(ending)
     kind = KINDS.get(Path(name).suffix)
     if kind is None:
         raise InputError(f"{path}: its name does not show its format; name it .csv, .jsonl, .parquet or .arrow")
+    if header is not None and kind != "csv":
+        raise PolicyError("--header: is for CSV files; leave it out")
     try:
-        data = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[kind](path, rows)
+        if kind == "csv":
+            data = _csv(path, rows, header=header)
+        else:
+            data = {"jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[kind](path, rows)
     except OSError as error:
         if isinstance(error, pa.ArrowInvalid) or not error.strerror:
             raise InputError(f"{path}: {_unreadable(kind)}") from None
@@ -84,85 +94,64 @@ def _stream(path: Path) -> Any:
     return pa.input_stream(str(path), compression=found)
 
 
-def _csv(path: Path, rows: int) -> Data:
+def _csv(path: Path, rows: int, *, header: bool | None) -> Data:
     with _stream(path) as stream:
         head = stream.read(_HEAD).decode("utf-8-sig", errors="replace")
-    lines = [line for line in head.splitlines() if line.strip()][: -1 if len(head) >= _HEAD else None][:200]
-    if not lines:
-        raise InputError(f"{path}: has no rows; give a file with data")
-    delimiter = _delimiter(lines)
-    cells = [next(csv.reader(io.StringIO(line), delimiter=delimiter), []) for line in lines]
-    if _is_ragged(cells) and '"' not in head and "\t" not in head:
-        return _lines_of_items(path, rows, delimiter)
-    names = None if _has_header(cells) else [f"column{number + 1}" for number in range(len(cells[0]))]
-    read = arrow_csv.ReadOptions(column_names=names, block_size=4 * 1024 * 1024)
-    parse = arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-    first = names or [name.strip() for name in cells[0]]
-    if len(set(first)) < len(first):
-        raise InputError(f"{path}: two columns have the same name; rename one, or add a header line")
-    with _stream(path) as stream:
-        texts = arrow_csv.ConvertOptions(column_types=dict.fromkeys(names or cells[0], pa.string()))
-        reader = arrow_csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=texts)
-        table, is_all = _taken(reader, reader.schema, rows)
-    columns = [pc.utf8_trim_whitespace(_text(column)) for column in table.columns]
+    is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
+    layout = layout_of(head, is_cut=len(head) >= _HEAD, is_csv=is_csv, header=header, name=str(path))
+    if any("\ufffd" in name for name in layout.names):
+        raise InputError(f"{path}: {_unreadable('csv')}")
+    table, is_all = _records(path, layout, rows)
+    if layout.separator is not None:
+        return _sets_of_items(table, layout, is_all=is_all)
+    columns = [pc.utf8_trim_whitespace(column) for column in table.columns]
     nulls = [word for word in _NULLS if any(pc.any(pc.equal(column, word)).as_py() for column in columns)]
     empty = pa.array(["", *nulls])
     columns = [pc.if_else(pc.is_in(column, empty), pa.scalar(None, pa.string()), column) for column in columns]
-    source: dict[str, Any] = {"kind": "csv"}
-    source |= {"delimiter": delimiter} if delimiter != "," else {}
-    source |= {"header": names} if names is not None else {}
-    source |= {"nulls": nulls} if nulls else {}
-    return Data(pa.table(dict(zip(first, columns, strict=True))), source, converts=True, is_all=is_all)
+    source = layout.source | ({"nulls": nulls} if nulls else {})
+    made = pa.table(dict(zip(layout.names, columns, strict=True)))
+    return Data(made, source, converts=True, is_all=is_all, has_header=layout.has_header)
 
 
-def _is_ragged(cells: list[list[str]]) -> bool:
-    """Whether lines have many different numbers of cells: each line is then a set of items."""
-    sizes = [len(line) for line in cells]
-    return max(map(sizes.count, set(sizes))) < 0.6 * len(sizes)
+def _records(path: Path, layout: CsvLayout, rows: int) -> tuple[pa.Table, bool]:
+    """Up to `rows` records as a run reads them, and whether that is all; records that a run refuses are left out."""
+    given = None if layout.has_header else layout.names
+    options: dict[str, Any] = {"header": SHORT if layout.lacks_first_name else given, "delimiter": layout.delimiter}
+    with CsvDecoder(_PlainFile(path), columns=layout.names, trim=True, **options) as decoder:
+        return _taken(_readable(decoder, path), decoder.schema, rows)
 
 
-def _lines_of_items(path: Path, rows: int, delimiter: str) -> Data:
-    """One column of texts, each a set; a tab, which the file does not have, is given as the delimiter."""
-    with _stream(path) as stream:
-        lines = [line.decode("utf-8", errors="replace").strip() for line in islice(_lines(stream), rows + 1)]
-    source = {"kind": "csv", "delimiter": "\t", "header": ["items"], "separator": delimiter}
-    items = [[part.strip() for part in line.split(delimiter) if part.strip()] for line in lines[:rows]]
-    return Data(pa.table({"items": items}), source, converts=False, is_all=len(lines) <= rows)
+def _readable(decoder: CsvDecoder, path: Path) -> Iterator[pa.RecordBatch]:
+    for decoded in decoder.batches():
+        if any(one.reason == NOT_UTF8 for one in decoded.refused):
+            raise InputError(f"{path}: {_unreadable('csv')}")
+        yield decoded.batch
 
 
-def _text(column: Any) -> Any:
-    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+def _sets_of_items(table: pa.Table, layout: CsvLayout, *, is_all: bool) -> Data:
+    """One column of lists, each a set; a blank between items that are blank does not count."""
+    lines = table.column(0).to_pylist()
+    items = [[part.strip() for part in (line or "").split(layout.separator) if part.strip()] for line in lines]
+    made = pa.table({layout.names[0]: items})
+    return Data(made, layout.source, converts=False, is_all=is_all, has_header=layout.has_header)
 
 
-def _delimiter(lines: list[str]) -> str:
-    """The sign that splits most lines into the same number of cells, at least two."""
+@dataclass(frozen=True, slots=True)
+class _PlainFile:
+    """A file for a decoder."""
 
-    def fit(sign: str) -> tuple[float, int]:
-        counts = [len(next(csv.reader(io.StringIO(line), delimiter=sign), [])) for line in lines[:50]]
-        usual = max(set(counts), key=counts.count)
-        return (counts.count(usual) / len(counts) if usual > 1 else 0.0, usual)
+    path: Path
 
-    return max((",", ";", "\t", "|"), key=fit)
+    @property
+    def name(self) -> str:
+        return str(self.path)
 
+    def open(self) -> BinaryIO:
+        found: BinaryIO = _stream(self.path)
+        return found
 
-def _has_header(cells: list[list[str]]) -> bool:
-    """The first line is a header unless it has a number where the other lines have numbers."""
-    first, rest = cells[0], cells[1:]
-    if any(not cell.strip() for cell in first):
-        return False
-    for place, cell in enumerate(first):
-        column = [line[place] for line in rest if place < len(line)]
-        if _is_number(cell) and column and sum(map(_is_number, column)) > 0.8 * len(column):
-            return False
-    return True
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    def open_seekable(self) -> Any:
+        raise InputError(f"{self.path}: is read from its beginning only")
 
 
 def _taken(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int) -> tuple[pa.Table, bool]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from shoal.errors import PolicyError
 from shoal.inspection.facts import Facts
+
+ROW: Final = "row"
+"""In place of a column: every row counts as one person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,7 @@ class Wishes:
     """What is given; everything else is guessed."""
 
     person: str | None = None
+    """A column, or `ROW`: that rows are counted is confirmed."""
     time: str | None = None
     quasi: Sequence[str] | None = None
     sensitive: Sequence[str] | None = None
@@ -46,6 +50,10 @@ class Wishes:
         further = [name for name, value in self.settings.items() if value is not None]
         return [*(name for name in stated if name != "settings"), *further]
 
+    def counts_rows(self, facts: Mapping[str, Facts]) -> bool:
+        """Whether it is confirmed that rows are counted; a column that has this name is a column."""
+        return self.person == ROW and ROW not in facts
+
     def open_columns(self, facts: Mapping[str, Facts]) -> dict[str, Facts]:
         """Columns without a stated role."""
         taken = {self.time, self.attribute, self.items, *self.drop}
@@ -54,7 +62,8 @@ class Wishes:
 
     def check(self, facts: Mapping[str, Facts]) -> None:
         """Raise PolicyError if a column does not exist or has two roles, or if roles are for different methods."""
-        named = [self.person, self.time, self.attribute, self.items]
+        person = None if self.counts_rows(facts) else self.person
+        named = [person, self.time, self.attribute, self.items]
         lists = (self.quasi, self.also_quasi, self.sensitive, self.carry, self.drop)
         wanted = [name for name in named if name is not None] + [name for names in lists for name in names or ()]
         missing = [f"column {name!r}: does not exist; check the name" for name in wanted if name not in facts]

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, PlainValidator, ValidationInfo
 
+from shoal.decode.header_names import SHORT
 from shoal.methods.setting_problems import Step
 from shoal.methods.settings import Duration, Names, Settings, is_whole, read_duration, require_positive
 
@@ -128,6 +129,16 @@ def _delimiter(text: str) -> str:
     return text
 
 
+def _header(value: object) -> tuple[str, ...] | Literal["short"]:
+    if value == SHORT:
+        return SHORT
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) and name.strip() for name in value):
+        raise ValueError('must be a list of names, such as ["a", "b"], or "short"')
+    if len(set(value)) < len(value):
+        raise ValueError("names something twice; name it once")
+    return tuple(value)
+
+
 def _separator(text: str) -> str:
     if not text or any(character in text for character in '"\r\n\0'):
         raise ValueError("must be text of at least one character, without quotes and ends of lines")
@@ -137,6 +148,7 @@ def _separator(text: str) -> str:
 Words = Annotated[Names, AfterValidator(_bare)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
 Separator = Annotated[str, AfterValidator(_separator)]
+Header = Annotated[tuple[str, ...] | Literal["short"], PlainValidator(_header)]
 Interval = Annotated[int, PlainValidator(_interval)]
 Place = Annotated[Location, PlainValidator(_location)]
 KeptPlace = Annotated[Location, PlainValidator(_kept_location)]

@@ -13,6 +13,7 @@ from shoal.methods.settings import Duration, Name, Names
 from shoal.policy.fields import (
     Delimiter,
     FilePlace,
+    Header,
     Interval,
     KeptPlace,
     Location,
@@ -74,7 +75,7 @@ class FileSource(SourceSection):
     path: Places = Field(description='name a file, folder or pattern, a list of them, or "-"')
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","
-    header: Names | None = None
+    header: Header | None = None
     nulls: Words = ()
     trim: bool = True
     max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None

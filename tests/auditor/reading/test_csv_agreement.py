@@ -12,11 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shoal.auditor.policy import read_policy
+from shoal.auditor.reading.batches import read_batches
 from shoal.auditor.reading.files import read
+from shoal.auditor.reading.header import column_names
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.promise import read_set_promise
 from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed
+from shoal.decode.header_names import unique_names
 from shoal.errors import InputError, PolicyError
 from shoal.methods.arrow_input import with_gaps
 from shoal.pipeline.sets.people import set_reader
@@ -99,7 +102,39 @@ def test_the_auditor_refuses_invalid_truth_values() -> None:
         Format.of_source({"kind": "csv", "trim": "no"})
 
 
-def test_the_auditor_refuses_names_that_are_the_same_without_blanks(tmp_path: Path) -> None:
-    path = written(Case("a, a\n1,2\n", {}), tmp_path)
-    with pytest.raises(InputError, match="names a column twice"):
-        read(path, name="truth", expected=Format.of_source({"kind": "csv"}))
+def test_a_release_that_repeats_a_name_is_refused(tmp_path: Path) -> None:
+    path = written(Case("a,a\n1,2\n", {}), tmp_path)
+    release = replace(Format.of({"kind": "csv"}), names_once=True)
+    with pytest.raises(InputError, match=r"in\.csv: the header names a column twice"):
+        read(path, name="release", expected=release)
+    written(Case("a,,\n1,2,3\n", {}), tmp_path)
+    assert read(path, name="release", expected=release).columns == ["a", "column2", "column3"]
+
+
+@pytest.mark.parametrize("case", CSV_CASES.values(), ids=CSV_CASES)
+def test_the_auditor_of_tables(case: Case, tmp_path: Path) -> None:
+    """It finds the same columns; it keeps the blanks of values and ignores those of names."""
+    if case.source.get("trim") is False:
+        return
+    path = written(case, tmp_path)
+    form = Format.of_source({"kind": "csv", **case.source})
+    names = tuple(case.columns)
+    batches = list(read_batches(path, names, name="table", expected=form))
+    words = {"", *case.source.get("nulls", ())}
+    found = {name: [text for batch in batches for text in batch[name].to_pylist()] for name in names}
+    found = {name: [None if (text or "").strip() in words else text.strip() for text in texts]
+             for name, texts in found.items()}  # fmt: skip
+    assert found == case.columns
+
+
+@given(st.lists(st.sampled_from(["", " ", "a", "b", "a_2", "a_3", "column1", "column2", "column2_2", "1"]), max_size=8))
+@example(["a", "a", "a_2", ""])
+def test_both_name_columns_alike(cells: list[str]) -> None:
+    names = list(unique_names(cells))
+    assert column_names(cells, Format(), "table") == names
+    assert len(set(names)) == len(cells)
+    for place, (cell, name) in enumerate(zip(cells, names, strict=True)):
+        base = cell if cell.strip() else f"column{place + 1}"
+        assert name == base or name.rpartition("_")[0] == base
+        if cell.strip() and cell not in cells[:place]:
+            assert name == cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from shoal.auditor.reading.files import repeating_texts, table_of
+from shoal.auditor.reading.header import column_names
 from shoal.auditor.reading.lines import ABSENT, read_jsonl
 from shoal.auditor.reading.paths import Format, file_kind, opened, table_paths, whole_lines
 from shoal.errors import InputError
@@ -51,7 +53,7 @@ def _of_file(path: Path, names: tuple[str, ...], expected: Format) -> Iterator[C
         elif kind == "jsonl":
             yield from _of_jsonl(path, names)
         elif kind in {"csv", "tsv"}:
-            yield from _of_csv(path, names, expected.delimiter or ("\t" if kind == "tsv" else ","), expected.header)
+            yield from _of_csv(path, names, expected.delimiter or ("\t" if kind == "tsv" else ","), expected)
         else:
             raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
     except pa.ArrowException:  # its message may quote a row
@@ -89,27 +91,28 @@ def _of_arrow(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
             raise InputError(f"{path}: something follows the end of the Arrow stream; write one stream to a file")
 
 
-def _of_csv(path: Path, names: tuple[str, ...], delimiter: str, header: list[str] | None) -> Iterator[Columns]:
+def _of_csv(path: Path, names: tuple[str, ...], delimiter: str, expected: Format) -> Iterator[Columns]:
     """Read columns as text: nothing that is spelt differently becomes equal. Blanks around names do not count."""
-    written = header or _csv_names(path, delimiter)
-    found = [column.strip() for column in written]
+    header = expected.header
+    found = header or _csv_names(path, delimiter, expected)
     _require(found, names, str(path))
-    wanted = [written[found.index(name)] for name in names]
     # A reader may tell "" and nothing apart, as databases do.
     convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(wanted, pa.large_string()), include_columns=wanted, strings_can_be_null=True,
+        column_types=dict.fromkeys(names, pa.large_string()), include_columns=list(names), strings_can_be_null=True,
         null_values=[""], quoted_strings_can_be_null=False,
     )  # fmt: skip
     with opened(path) as stream:
-        options = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=header)
-        marked = _WithLastRow(stream, delimiter, len(written))
+        options = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=found)
+        marked = _WithLastRow(_from_header(stream, delimiter, expected), delimiter, len(found))
         before: Columns | None = None
-        for batch in csv.open_csv(pa.PythonFile(marked, "r"), options, _csv_form(delimiter, len(written)), convert):
+        is_header = header is None
+        for batch in csv.open_csv(pa.PythonFile(marked, "r"), options, _csv_form(delimiter, len(found)), convert):
             if not batch.num_rows:
                 continue
             if before is not None:
                 yield before
-            before = dict(zip(names, batch.columns, strict=True))
+            before = dict(zip(names, batch.slice(int(is_header)).columns, strict=True))
+            is_header = False
         if before is None or any(column[-1].as_py() != marked.mark for column in before.values()):
             raise InputError(f"{path}: a quote is not closed, rows after it cannot be told; write the file again")
         yield {name: column[:-1] for name, column in before.items()}
@@ -141,14 +144,45 @@ class _WithLastRow:
         self.closed = True
 
 
-def _csv_names(path: Path, delimiter: str) -> list[str]:
-    """Return the names of a header as they are written."""
+class _FromHeader:
+    """A CSV file from its header line on, to which the separator of a first name that is missing is added."""
+
+    def __init__(self, stream: Any, separator: bytes) -> None:
+        self.closed = False
+        self._stream, self._separator, self._is_first = stream, separator, True
+
+    def read(self, size: int) -> bytes:
+        found = bytes(self._stream.read(size))
+        while self._is_first and found:
+            found = found.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+            if found:
+                self._is_first = False
+                return self._separator + found
+            found = bytes(self._stream.read(size))
+        return found
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _from_header(stream: Any, delimiter: str, expected: Format) -> Any:
+    if expected.header is not None:
+        return stream
+    return _FromHeader(stream, delimiter.encode() if expected.lacks_first_name else b"")
+
+
+def _csv_names(path: Path, delimiter: str, expected: Format) -> list[str]:
+    """Return a name for every column of a file with a header line."""
     with opened(path) as stream:
         reader = csv.open_csv(
-            stream, csv.ReadOptions(use_threads=False, block_size=_BLOCK), _csv_form(delimiter),
+            pa.PythonFile(_from_header(stream, delimiter, expected), "r"),
+            csv.ReadOptions(use_threads=False, block_size=_BLOCK), _csv_form(delimiter),
             csv.ConvertOptions(include_columns=[]),
         )  # fmt: skip
-        return list(reader.schema.names)
+        return column_names(reader.schema.names, replace(expected, trims=True, lacks_first_name=False), str(path))
 
 
 def _csv_form(delimiter: str, columns: int = 0) -> Any:

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from shoal.auditor.reading.columns import TEXT, not_text
 from shoal.auditor.reading.hidden_data import Hidden, find_hidden, find_in_gzip
-from shoal.auditor.reading.lines import Part, name_blanks, read_csv, read_csv_blocks, read_jsonl, read_lines
+from shoal.auditor.reading.lines import Part, read_csv, read_csv_blocks, read_jsonl, read_lines
 from shoal.auditor.reading.memory import ARROW, AS_OBJECTS, CODED, current
 from shoal.auditor.reading.paths import Format, file_kind, table_paths, text_kind, whole, whole_lines
 from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows
@@ -146,22 +146,21 @@ def _read_csv(path: Path, kind: str, expected: Format) -> Part:
     before = budget.taken
 
     def clean(name: str, column: Any) -> Any:
-        if expected.wanted is not None and not {name, name.strip()} & expected.wanted:
+        if expected.wanted is not None and name not in expected.wanted:
             return None
         return _without_words(_trimmed(column) if expected.trims else column, expected.nulls)
 
     def keep(size: int) -> None:
         budget.take(str(path), CODED * size)
 
-    part = read_csv_blocks(whole_lines(path), delimiter=delimiter, header=expected.header, clean=clean, keep=keep)
+    blocks, where = whole_lines(path), str(path)
+    part = read_csv_blocks(blocks, delimiter=delimiter, expected=expected, where=where, clean=clean, keep=keep)
     if part is None:
         budget.taken = before
         data = whole(path, AS_OBJECTS)
-        columns, broken = read_csv(data, delimiter=delimiter, header=expected.header, where=str(path))
+        columns, broken = read_csv(data, delimiter=delimiter, expected=expected, where=where)
         part = {name: clean(name, column) for name, column in columns.items()}, broken
-    columns, broken = {name: column for name, column in part[0].items() if column is not None}, part[1]
-    is_named = expected.header is not None
-    return (_with_bare_names(columns, str(path)) if expected.trims and not is_named else columns), broken
+    return {name: column for name, column in part[0].items() if column is not None}, part[1]
 
 
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
@@ -173,15 +172,6 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
     raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
-
-
-def _with_bare_names(columns: dict[str, Any], where: str) -> dict[str, Any]:
-    """Strip the header names."""
-    names = name_blanks(list(columns))
-    found = {name.strip(): column for name, column in zip(names, columns.values(), strict=True)}
-    if len(found) < len(columns):
-        raise InputError(f"{where}: the header names a column twice; give header = [names]")
-    return found
 
 
 def _trimmed(column: Any) -> Any:

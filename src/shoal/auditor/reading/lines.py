@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NoReturn
 
@@ -16,6 +17,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from shoal.auditor.reading.columns import CODED_TEXT, TEXT
+from shoal.auditor.reading.header import column_names
+from shoal.auditor.reading.paths import Format
 from shoal.errors import InputError
 
 _LONGEST_QUOTED: Final = 16 * 1024 * 1024
@@ -29,30 +32,27 @@ Part = tuple[dict[str, Any], npt.NDArray[np.bool_]]
 """Columns by name, and which records are unreadable (null in every column)."""
 
 
-def read_csv(data: bytes, *, delimiter: str, header: list[str] | None, where: str) -> Part:
+def read_csv(data: bytes, *, delimiter: str, expected: Format, where: str) -> Part:
     """Read CSV as text; empty fields are null."""
-    data = data.removeprefix(_BOM)
-    return _read_plain(data, delimiter, header) or _read_careful(data, delimiter, header, where)
+    return _read_plain(data, delimiter, expected, where) or _read_careful(data, delimiter, expected, where)
 
 
 def read_csv_blocks(
-    blocks: Iterable[bytes], *, delimiter: str, header: list[str] | None, clean: Clean, keep: Keep
+    blocks: Iterable[bytes], *, delimiter: str, expected: Format, where: str, clean: Clean, keep: Keep
 ) -> Part | None:
     """Read CSV from blocks of whole lines into dictionary-encoded columns; None if a block needs Python's parser.
 
     ``clean`` maps a column's name and text to what is kept, or None; ``keep`` receives its size in bytes.
     """
     columns: dict[str, list[Any]] = {}
-    rows, names = 0, header
+    rows = 0
     for number, block in enumerate(blocks):
-        if number == 0:
-            block = block.removeprefix(_BOM)
-        elif not block.strip():
+        if number > 0 and not block.strip():
             continue
-        part = _read_plain(block, delimiter, names)
+        part = _read_plain(block, delimiter, expected, where)
         if part is None:
             return None
-        names = names or list(part[0])
+        expected = replace(expected, header=list(part[0]))
         rows += len(part[1])
         for name, column in part[0].items():
             cleaned = clean(name, column)
@@ -64,15 +64,22 @@ def read_csv_blocks(
     return {name: pa.chunked_array(chunks, CODED_TEXT) for name, chunks in columns.items()}, np.zeros(rows, np.bool_)
 
 
-def _read_plain(data: bytes, delimiter: str, header: list[str] | None) -> Part | None:
+def _read_plain(data: bytes, delimiter: str, expected: Format, where: str) -> Part | None:
     """Read with Arrow if all readers agree on the data: tidy quotes, no NUL, valid UTF-8, complete rows."""
+    data = data.removeprefix(_BOM)
     if b"\x00" in data or not data.strip() or not delimiter.isascii() or not _is_tidy(data, delimiter):
         return None
+    names = expected.header
     try:
-        table = csv.read_csv(pa.BufferReader(data), **_plain_options(data, delimiter, header))
+        if names is None:
+            first, data = _first_line(data)
+            names = column_names(split_fields(first.decode(), delimiter) or [], expected, where)
+        if not data.strip(b"\r\n"):
+            return {name: pa.chunked_array([], TEXT) for name in names}, np.zeros(0, np.bool_)
+        table = csv.read_csv(pa.BufferReader(data), **_plain_options(names, delimiter))
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
-    if len(set(table.column_names)) != table.num_columns or set(table.schema.types) - {TEXT}:
+    if len(set(names)) != len(names):
         return None
     columns = {name: table.column(name) for name in table.column_names}
     return columns, np.zeros(table.num_rows, np.bool_)
@@ -88,11 +95,17 @@ def _is_tidy(data: bytes, delimiter: str) -> bool:
     return b"\r" not in data.replace(b"\r\n", b"") and re.search(untidy, data, re.MULTILINE) is None
 
 
-def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dict[str, Any]:
-    first = re.split(rb"[\r\n]+", data.lstrip(b"\r\n"), maxsplit=1)[0].decode()
-    names = header or split_fields(first, delimiter) or []
+def _first_line(data: bytes) -> tuple[bytes, bytes]:
+    """Split off the first line that is not empty."""
+    data = data.lstrip(b"\r\n")
+    end = re.search(rb"[\r\n]|$", data)
+    place = len(data) if end is None else end.start()
+    return data[:place], data[place:]
+
+
+def _plain_options(names: list[str], delimiter: str) -> dict[str, Any]:
     return {
-        "read_options": csv.ReadOptions(column_names=header),
+        "read_options": csv.ReadOptions(column_names=names),
         "parse_options": csv.ParseOptions(delimiter=delimiter, quote_char='"'),
         "convert_options": csv.ConvertOptions(
             column_types=dict.fromkeys(names, TEXT), null_values=[""], strings_can_be_null=True
@@ -100,20 +113,16 @@ def _plain_options(data: bytes, delimiter: str, header: list[str] | None) -> dic
     }
 
 
-def name_blanks(names: list[str]) -> list[str]:
-    """Name unnamed columns by their position, if there are several."""
-    if sum(not name.strip() for name in names) < 2:
-        return names
-    return [name if name.strip() else f"unnamed column {place}" for place, name in enumerate(names, 1)]
-
-
-def _read_careful(data: bytes, delimiter: str, header: list[str] | None, where: str) -> Part:
-    records = csv_records(data.decode("utf-8", "surrogateescape"), delimiter)
-    names = header or next(records, [])
-    if names and len(set(names)) != len(names):
-        names = name_blanks(names)
-    if names is None or len(set(names)) != len(names):
-        raise InputError(f"{where}: the header cannot be read or names a column twice; give header = [names]")
+def _read_careful(data: bytes, delimiter: str, expected: Format, where: str) -> Part:
+    records = csv_records(data.removeprefix(_BOM).decode("utf-8", "surrogateescape"), delimiter)
+    names = expected.header
+    if names is None:
+        cells = next(records, [])
+        if cells is None:
+            raise InputError(f"{where}: the header cannot be read; give header = [names]")
+        names = column_names(cells, expected, where) if cells else []
+    if len(set(names)) != len(names):
+        raise InputError(f"{where}: [source] header names a column twice; name it once")
     rows = [fields if fields and len(fields) == len(names) else None for fields in records]
     blank = [None] * len(names)
     turned = zip(*(fields or blank for fields in rows), strict=True) if rows else ((),) * len(names)

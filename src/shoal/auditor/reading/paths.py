@@ -29,6 +29,8 @@ class Format:
     kind: str | None = None
     delimiter: str | None = None
     header: list[str] | None = None
+    lacks_first_name: bool = False
+    """Whether the header line of a CSV file has names for all columns but the first."""
     line_column: str | None = None
     """The column name for the lines of a text file; None if such files are not accepted."""
     nulls: tuple[str, ...] = ()
@@ -38,7 +40,7 @@ class Format:
     wanted: frozenset[str] | None = None
     """Columns of a CSV or Parquet file that are needed; None: all. Others are dropped."""
     names_once: bool = False
-    """Whether a JSON object with a repeated name is unreadable; a release must be unambiguous."""
+    """Whether a repeated name is an error, in a JSON object and in a header; a release must be unambiguous."""
 
     @classmethod
     def of_source(cls, section: Mapping[str, Any]) -> Format:
@@ -57,7 +59,9 @@ class Format:
         names = [str(name) for name in header] if isinstance(header, list) else None
         kind, nulls = section.get("kind"), section.get("nulls")
         words = tuple(str(word).strip() for word in nulls) if isinstance(nulls, list) else ()
-        return cls(kind if isinstance(kind, str) else None, delimiter, names, nulls=words)
+        return cls(
+            kind if isinstance(kind, str) else None, delimiter, names, lacks_first_name=header == "short", nulls=words
+        )
 
 
 def table_paths(what: str | Path, name: str) -> list[Path]:

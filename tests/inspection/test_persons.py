@@ -1,0 +1,115 @@
+"""Whose row it is: what names say, and what values say where names do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from shoal.inspection import look
+from shoal.inspection.person_names import Says, said_by
+from shoal.inspection.persons import WhoseRow, whose_row
+
+ROWS = range(240)
+
+
+def found(columns: dict[str, list[Any]], time: str | None = None) -> WhoseRow:
+    facts = look(pa.table(columns))
+    return whose_row(facts, facts, time)
+
+
+def candidates(columns: dict[str, list[Any]], time: str | None = None) -> list[str]:
+    one = found(columns, time)
+    assert one.person is None
+    return [candidate.column for candidate in one.candidates]
+
+
+def each(times: int, first: int = 1000) -> list[int]:
+    """Numbers of people with so many rows one after another."""
+    return [first + 7 * (row // times) for row in ROWS]
+
+
+NAMES = {
+    Says.PERSON: "patient Subject participant panelist respondentId pupil_no idcode seqn caseid PatientenNr "
+    "nr_respondenta id_paciente leerlingnummer vastaaja kundenr elev abonne zákazník household_member_id "
+    "order_customer USUBJID",
+    Says.NUMBER: "cpf codice_fiscale personnummer cpr_nr pesel e_mail ssn userName",
+    Says.UNIT: "account_no hid hhid Haushalt",
+    Says.HOST: "host client_ip",
+    Says.DEVICE: "deviceId vehicle card_number phone",
+    Says.ACT: "user_session userVisitId basket order_no Fallnummer",
+    Says.ID: "id uuid pseudonym Kennung identifiant ref_no",
+    Says.OTHER: "patient_birth_year passenger_count customer_type station_id product_no industry_code zip children",
+    Says.NOTHING: "v1 label Reaction exper patient_satisfaction",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("says", "name"), [(says, name) for says, names in NAMES.items() for name in names.split()])
+def test_what_a_name_says(says: Says, name: str) -> None:
+    assert said_by(name) is says
+
+
+def test_two_people_of_a_row_are_asked_about() -> None:
+    calls = {"caller": [f"c{row % 40}" for row in ROWS], "callee": [f"c{row * 7 % 50}" for row in ROWS]}
+    assert candidates(calls) == ["callee", "caller"]
+
+
+def test_two_numbers_of_the_same_people_are_one() -> None:
+    one = found({"patient": each(4), "patient_id": [f"P{number}" for number in each(4)]})
+    assert one.person is not None
+    assert one.person.column == "patient_id"
+    assert one.identifiers == {"patient", "patient_id"}
+
+
+@pytest.mark.parametrize(("times", "is_asked"), [(1, False), (2, True), (4, True)])
+def test_rows_together_with_a_column_that_depends_on_them(times: int, is_asked: bool) -> None:
+    columns = {"x9": each(times), "g": [number % 3 for number in each(times)], "y": [row % 17 for row in ROWS]}
+    assert candidates(columns) == (["x9"] if is_asked else [])
+    scattered = {**columns, "g": [row % 3 for row in ROWS]}
+    assert candidates(scattered) == []
+
+
+def test_a_sorted_measurement_is_no_person() -> None:
+    columns = {"exper": [row // 6 for row in ROWS], "wage": [row * 37 % 101 / 7 for row in ROWS]}
+    assert candidates(columns) == []
+
+
+@pytest.mark.parametrize("values", [list(ROWS), [row + 1 for row in ROWS], [row + 1.0 for row in ROWS]])
+def test_numbers_of_rows(values: list[Any]) -> None:
+    assert found({"n": values}).row_numbers == {"n"}
+    assert found({"patient": values}).row_numbers == frozenset()
+    shuffled = [values[row * 7 % 240] for row in ROWS]
+    assert found({"n": shuffled}).row_numbers == frozenset()
+    assert found({"n": [value + 2 for value in values]}).row_numbers == frozenset()
+
+
+@pytest.mark.parametrize(("counts", "is_person"), [([row % 12 for row in range(200)] + [0] * 40, False),
+                                                   ([300 + row % 24 for row in ROWS], True)])  # fmt: skip
+def test_a_number_of_children_is_no_child(counts: list[int], is_person: bool) -> None:
+    one = found({"child": counts, "age": [20 + row * 11 % 50 for row in ROWS]})
+    assert (one.person is not None) is is_person
+
+
+def test_a_counter_within_groups_is_asked_about_under_the_name_of_a_person() -> None:
+    sizes = [9, 13, 16, 22] * 4
+    numbers = [number for size in sizes for number in range(1, size + 1)]
+    assert candidates({"pupilnr": numbers}) == ["pupilnr"]
+    assert candidates({"x": numbers}) == []
+
+
+def test_evidence_has_counts_and_no_values() -> None:
+    one = found({"kod": [f"K{number}" for number in each(4)], "born": [number % 50 for number in each(4)]})
+    assert one.person is not None
+    assert one.person.evidence == (
+        "its name; 60 different ones, 4.0 rows each, one after another; the same in all rows of one: 'born'"
+    )
+
+
+def test_addresses_are_people_of_a_log_only() -> None:
+    hosts = [f"h{row * 7 % 40}.example" for row in ROWS]
+    log = {"host": hosts, "time": [1_772_000_000 + 60 * row for row in ROWS]}
+    one = found(log, "time")
+    assert one.person is not None
+    assert one.person.column == "host"
+    assert candidates({"host": hosts}) == ["host"]
