@@ -36,7 +36,7 @@ MODULES = [
     "shoal.methods.schema_reader", "shoal.methods.z.reader", "shoal.pipeline.sets.reading", "shoal.sanitize.intake",
     "shoal.sources.logged.logged",
 ]  # fmt: skip
-NOT_REASONS = {"_REMEDY", "_HAS_ZONE"}
+NOT_REASONS = {"_REMEDY", "_HAS_ZONE", "_LINE"}
 SETS = {
     "stream": {"person": "who"},
     "source": {"kind": "csv", "path": "in.csv"},

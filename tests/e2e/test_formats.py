@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 
 from tests.e2e.scene import CANARY, RELEASED, ROWS, Scene, encode, pairs, read, shoal
@@ -61,8 +65,39 @@ def test_a_log_of_zeek_is_read_and_audited(scene: Scene, is_piped: bool) -> None
     assert shoal("audit", planted, *evidence).code == 1
 
 
-def test_logs_of_zeek_are_not_written(scene: Scene) -> None:
-    scene.sections["sink"] = {"kind": "zeek", "path": "out.log"}
+def log_line(row: dict[str, Any]) -> str:
+    moment = datetime.fromtimestamp(row["ts"], timezone(timedelta(hours=-7))).strftime("%d/%b/%Y:%H:%M:%S %z")
+    return f'{row["user"].replace(" ", "_")} - - [{moment}] "{row["site"]}" 200 12 "-" "curl/8"\n'
+
+
+ACCESS_LOG = "".join(map(log_line, ROWS)) + "no line of a log\n"
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_an_access_log_is_read_and_audited(scene: Scene, is_piped: bool) -> None:
+    log = scene.write("in.log", ACCESS_LOG)
+    scene.sections["source"] = {"kind": "access-log", "path": "-" if is_piped else "in.log"}
+    scene.sections["stream"] = {"person": "host", "time": "time"}
+    scene.sections["anonymize"]["attribute"] = "request"
+    scene.sections["trace"] = {"path": "trace.parquet"}
+    ended = scene.run("--json", stdin=ACCESS_LOG.encode() if is_piped else b"")
+    assert ended.code == 0, ended.err
+    assert sorted(scene.released().column("request").to_pylist()) == sorted(site for _, site in RELEASED)
+    assert ended.summary["dead"] == 1
+    (letter,) = map(json.loads, (scene.folder / "out.csv.dead.jsonl").read_text().splitlines())
+    assert letter["line"] == len(ROWS) + 1
+    assert "no line" not in json.dumps(letter)
+    evidence = ("--truth", log, "--trace", scene.folder / "trace.parquet", "--policy", scene.policy)
+    audit = shoal("audit", scene.folder / "out.csv", *evidence)
+    assert audit.code == 0, audit.out.decode() + audit.err
+    planted = scene.folder / "out.csv"
+    planted.write_text(planted.read_text().replace("b.example", "rare.example"))
+    assert shoal("audit", planted, *evidence).code == 1
+
+
+@pytest.mark.parametrize("kind", ["zeek", "access-log"])
+def test_logs_are_not_written(scene: Scene, kind: str) -> None:
+    scene.sections["sink"] = {"kind": kind, "path": "out.log"}
     ended = scene.run()
     assert ended.code == 2
     assert "[sink] kind" in ended.err

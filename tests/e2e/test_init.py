@@ -311,3 +311,50 @@ def test_the_index_of_pandas_does_not_hide_the_header(folder: Path) -> None:
     assert (ran.summary["rows_in"], ran.summary["dead"]) == (90, 0)
     assert (folder / "released.csv").read_text().splitlines()[0] == '"age","sex"'
     assert audited("people.csv", "released.csv").code == 0
+
+
+def access_log(count: int = 400) -> str:
+    lines = []
+    for place in range(count):
+        clock = f"{place // 60:02d}:{place % 60:02d}:00"
+        page = "/secret-page" if place == 50 else f"/page{place % 4}"
+        lines.append(
+            f'10.0.0.{place % 23} - canary-user [01/Mar/2024:{clock} +0100] "GET {page} HTTP/1.1" 200 {place * 7} "-" '
+            f'"canary-agent/{place}"\n'
+        )
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("name", ["access.log", "access_log", "requests.txt"])
+def test_an_access_log_becomes_events_of_hosts(folder: Path, name: str) -> None:
+    (folder / name).write_text(access_log())
+    ended = init(name, "--z", "3")
+    assert ended.code == 0, ended.out.decode() + ended.err
+    text = (folder / "policy.toml").read_text()
+    policy = tomllib.loads(text)
+    assert policy["stream"] == {"person": "host", "time": "time", "carry": ["status"]}
+    assert policy["source"]["kind"] == "access-log"
+    assert (policy["anonymize"]["method"], policy["anonymize"]["attribute"]) == ("z-anonymity", "request")
+    assert "canary" not in text + ended.out.decode()
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert (ran.summary["rows_in"], ran.summary["dead"]) == (400, 0)
+    assert ran.summary["released"] > 300
+    released = (folder / "released.csv").read_text()
+    assert not [word for word in ("canary", "secret-page", "10.0.0.") if word in released]
+    assert audited(name, "released.csv").code == 0
+
+
+def test_another_use_of_an_access_log(folder: Path) -> None:
+    (folder / "access.log").write_text(access_log())
+    assert init("access.log", "--attribute", "agent", "--z", "2").code in (0, 1)
+    rules = tomllib.loads((folder / "policy.toml").read_text())
+    assert rules["anonymize"]["attribute"] == "agent"
+    assert init("access.log", "--k", "5", "--quasi", "size", "--person", "host", "--force").code == 0
+    assert list(tomllib.loads((folder / "policy.toml").read_text())["anonymize"]["quasi"]) == ["size"]
+
+
+def test_a_log_of_another_kind_is_refused(folder: Path) -> None:
+    (folder / "app.log").write_text("started\nstopped\n")
+    ended = init("app.log")
+    assert ended.code == 1
+    assert "is no access log in the common or combined format" in ended.err

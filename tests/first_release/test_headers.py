@@ -12,7 +12,6 @@ from tests.first_release.table import CASES
 EMPTY = {"header only", "0 rows"}
 FILES = [case for case in CASES if not case.traits & EMPTY]
 TEXTS = [case for case in FILES if case.reading.format == "csv" and case.reading.encoding != "latin-1"]
-LOGS = ("common log", "combined log")
 NAMES = {
     "pandas_index.csv": ["column1", "name", "age", "sex", "city", "diagnosis"],
     "r_row_names.csv": ["column1", "rank", "discipline", "yrs.since.phd", "sex", "salary"],
@@ -34,7 +33,7 @@ def files(cases):
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
-@files([case for case in FILES if case.reading.encoding != "latin-1" and case.reading.format not in LOGS])
+@files([case for case in FILES if case.reading.encoding != "latin-1"])
 def test_columns_have_the_names_of_the_header(case, tmp_path):
     data = read_data(case.write(tmp_path), 1_000_000)
     assert data.table.column_names == named(case)

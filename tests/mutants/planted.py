@@ -696,6 +696,35 @@ MUTANTS: Final = (
         "if before > 9 and usual > 1:",
         "tests/inspection/test_csv_layout.py",
     ),
+    # ---- access logs
+    Mutant(
+        "decode/access_log.py",
+        "the zone of a time is ignored",
+        'pc.binary_join_element_wise(date, "T", clock, zone, "")',
+        'pc.binary_join_element_wise(date, "T", clock, "Z", "")',
+        "tests/decode/test_access_log.py",
+    ),
+    Mutant(
+        "decode/access_log.py",
+        "an escaped quote ends a field",
+        """_QUOTED: Final = r'"(?P<{}>(?:[^"\\\\]|\\\\.)*)"'""",
+        """_QUOTED: Final = r'"(?P<{}>[^"]*)"'""",
+        "tests/decode/test_access_log.py",
+    ),
+    Mutant(
+        "auditor/reading/access_log.py",
+        "the auditor adds the zone to a time",
+        "return local - offset",
+        "return local + offset",
+        "tests/decode/test_access_log.py",
+    ),
+    Mutant(
+        "inspection/wishes.py",
+        "users and browsers of an access log are carried",
+        '| {"drop": drop}',
+        '| {"drop": self.drop}',
+        "tests/e2e/test_init.py",
+    ),
     # ---- whose row it is
     Mutant(
         "inspection/person_values.py",

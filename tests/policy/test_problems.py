@@ -54,7 +54,7 @@ ONE_PROBLEM = [
     ("elsewhere", {}, "[elsewhere]: unknown section; known are [stream], [source]"),
     ("loose", 3, "loose: is outside any section"),
     ("source/kind", None, '[source] kind: is missing; it must be one of "csv", "jsonl", "parquet", "arrow"'),
-    ("source/kind", "cvs", '"zeek", "kafka", "redis", "nats", "rabbitmq", "mqtt", "http"; did you mean "csv"?'),
+    ("source/kind", "cvs", '"zeek", "access-log", "kafka", "redis", "nats", "rabbitmq", "mqtt", "http"; did you mean'),
     ("source/kind", ["csv"], "[source] kind: must be one of"),
     ("source/path", None, "[source] path: is missing"),
     ("source/path", [], "[source] path: names no file"),

@@ -132,6 +132,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
         items=items, method=method, k=k, z=z, m=m,
     )  # fmt: skip
     found = _read(data, source or (), rows, out.absolute().parent, header=None if header is None else header == "yes")
+    wishes = wishes.with_known(found.known)
     reads_moments = found.is_live or found.source["kind"] in ("csv", "jsonl")
     arrival = next((name for name, key in found.outer.items() if key == "timestamp_column"), None)
     wishes = replace(wishes, reads_moments=reads_moments, sees_all=found.is_all, is_live=found.is_live, arrival=arrival)

@@ -15,6 +15,7 @@ DECODERS: Final = {
     "jsonl": "shoal.decode.jsonl:JsonlDecoder",
     "parquet": "shoal.decode.parquet:ParquetDecoder",
     "arrow": "shoal.decode.arrow:ArrowDecoder",
+    "access-log": "shoal.decode.access_log:AccessLogDecoder",
     "zeek": "shoal.decode.zeek:ZeekDecoder",
 }
 

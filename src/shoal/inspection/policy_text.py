@@ -13,7 +13,7 @@ from shoal.inspection.proposal import Proposal
 from shoal.inspection.reading import Data
 from shoal.inspection.toml_text import toml, toml_key
 
-_ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow"}
+_ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow", "access-log": "csv"}
 _MEANING: Final = {
     "k": "people who share what is published", "z": "people who must share a value within the window",
     "m": "items of a person that somebody may know", "window": "how far back people count",
@@ -70,7 +70,7 @@ def _outputs(data: Data) -> list[str]:
         ]
     return [
         "[sink]",
-        f'kind = "{data.source["kind"]}"',
+        f'kind = "{_ENDINGS[data.source["kind"]]}"',
         f'path = "released.{_ENDINGS[data.source["kind"]]}"',
         "",
         "[trace]",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
+from shoal.decode.access_log import COLUMNS, COMMON, AccessLogDecoder, is_access_log
 from shoal.decode.columns import NOT_UTF8
 from shoal.decode.csv import CsvDecoder
 from shoal.decode.header_names import SHORT
@@ -26,6 +27,7 @@ KINDS: Final = {
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _NULLS: Final = ("?", "NA", "N/A", "null", "NULL", "NaN", "nan")
 _HEAD: Final = 256 * 1024
+_LOG_HEAD: Final = 16 * 1024
 _MOST_NESTED: Final = 200_000
 
 
@@ -43,6 +45,8 @@ class Data:
     """What [sink] says for a live system; None: a file next to the policy."""
     outer: dict[str, str] = field(default_factory=dict)
     """Columns that are not in the value of a message, with the key of [source] that names each."""
+    known: dict[str, Any] = field(default_factory=dict)
+    """Wishes that the format itself suggests, where the user states none."""
     has_header: bool | None = None
     """Whether the first line of a CSV file names its columns; None for other formats."""
 
@@ -66,16 +70,14 @@ def read_data(path: Path, rows: int, *, header: bool | None = None) -> Data:
     name = path.name.lower()
     for ending in (".gz", ".zst"):
         name = name.removesuffix(ending)
-    kind = KINDS.get(Path(name).suffix)
-    if kind is None:
-        raise InputError(f"{path}: its name does not show its format; name it .csv, .jsonl, .parquet or .arrow")
+    kind = _kind_of(path, Path(name).suffix)
     if header is not None and kind != "csv":
         raise PolicyError("--header: is for CSV files; leave it out")
     try:
         if kind == "csv":
             data = _csv(path, rows, header=header)
         else:
-            data = {"jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[kind](path, rows)
+            data = {"access-log": _access_log, "jsonl": _jsonl, "parquet": _parquet, "arrow": _arrow}[kind](path, rows)
     except OSError as error:
         if isinstance(error, pa.ArrowInvalid) or not error.strerror:
             raise InputError(f"{path}: {_unreadable(kind)}") from None
@@ -85,6 +87,36 @@ def read_data(path: Path, rows: int, *, header: bool | None = None) -> Data:
     if not data.table.num_rows or not data.table.num_columns:
         raise InputError(f"{path}: has no rows; give a file with data")
     return data
+
+
+def _kind_of(path: Path, suffix: str) -> str:
+    """The format by the name; logs, and texts whose name does not show it, by the content."""
+    kind = KINDS.get(suffix)
+    if kind is not None and (kind != "csv" or suffix in (".csv", ".tsv")):
+        return kind
+    try:
+        with _stream(path) as stream:
+            if is_access_log(stream.read(_LOG_HEAD).decode("utf-8", errors="replace")):
+                return "access-log"
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or 'damaged'}); check the path") from None
+    if suffix == ".log":
+        raise InputError(f"{path}: is no access log in the common or combined format; name it .csv if it has columns")
+    if kind is None:
+        raise InputError(f"{path}: its name does not show its format; name it .csv, .jsonl, .parquet or .arrow")
+    return kind
+
+
+def _access_log(path: Path, rows: int) -> Data:
+    """The columns of the common format; with referer and agent if any line has one."""
+    with AccessLogDecoder(_PlainFile(path), columns=COLUMNS) as decoder:
+        table, is_all = _taken((decoded.batch for decoded in decoder.batches()), decoder.schema, rows)
+    further = [name for name in COLUMNS if name not in COMMON]
+    if all(table.column(name).null_count == table.num_rows for name in further):
+        table = table.drop_columns(further)
+    private = [name for name in ("ident", "user", "referer", "agent") if name in table.column_names]
+    known = {"person": "host", "time": "time", "attribute": "request", "drop": private}
+    return Data(table, {"kind": "access-log"}, converts=False, is_all=is_all, known=known)
 
 
 def _stream(path: Path) -> Any:

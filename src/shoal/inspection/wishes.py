@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from shoal.errors import PolicyError
@@ -49,6 +49,15 @@ class Wishes:
         stated = [one.name for one in fields(self) if getattr(self, one.name) != getattr(nothing, one.name)]
         further = [name for name, value in self.settings.items() if value is not None]
         return [*(name for name in stated if name != "settings"), *further]
+
+    def with_known(self, known: Mapping[str, Any]) -> Wishes:
+        """With what the format of the data suggests for events, unless another method is stated."""
+        stated = set(self.names())
+        if not known or stated & {"quasi", "also_quasi", "sensitive", "items", "method", "k", "m"}:
+            return self
+        named = {self.person, self.time, self.attribute, *(self.carry or ())}
+        drop = [*self.drop, *(name for name in known["drop"] if name not in named and name not in self.drop)]
+        return replace(self, **{name: one for name, one in known.items() if name not in stated} | {"drop": drop})
 
     def counts_rows(self, facts: Mapping[str, Facts]) -> bool:
         """Whether it is confirmed that rows are counted; a column that has this name is a column."""

@@ -30,14 +30,14 @@ _LATER_KEYS: Final = {"time_unit": None, "carry_identifying": False}
 ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]
 FILE_KINDS: Final = ("csv", "jsonl", "parquet", "arrow")
-ONLY_READ: Final = ("zeek",)
+ONLY_READ: Final = ("zeek", "access-log")
 """Kinds of files that are read and never written."""
 _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
     "nulls": ("csv",),
     "trim": ("csv",),
-    "max_record_bytes": ("csv", "jsonl", "zeek"),
+    "max_record_bytes": ("csv", "jsonl", *ONLY_READ),
 }
 
 
@@ -71,7 +71,7 @@ class SourceSection(Section):
 class FileSource(SourceSection):
     """Files, or standard input, in one format."""
 
-    kind: FileKind | Literal["zeek"]
+    kind: FileKind | Literal["zeek", "access-log"]
     path: Places = Field(description='name a file, folder or pattern, a list of them, or "-"')
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","

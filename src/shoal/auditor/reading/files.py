@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from shoal.auditor.reading.access_log import read_access_log
 from shoal.auditor.reading.columns import TEXT, not_text
 from shoal.auditor.reading.hidden_data import Hidden, find_hidden, find_in_gzip
 from shoal.auditor.reading.lines import Part, read_csv, read_csv_blocks, read_jsonl, read_lines
@@ -169,6 +170,8 @@ def _read_text(path: Path, data: bytes, expected: Format) -> Part:
         return read_jsonl(data, names_once=expected.names_once)
     if kind == "zeek":
         return read_zeek(data, str(path))
+    if kind == "access-log":
+        return read_access_log(data)
     if kind == "lines" and expected.line_column is not None:
         return read_lines(data, expected.line_column)
     raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")

@@ -90,7 +90,7 @@ def _is_part(path: Path) -> bool:
 
 
 def file_kind(path: Path, expected: Format) -> str:
-    """Return "parquet", "arrow", "csv", "tsv", "jsonl", "zeek", "lines" or "unknown"."""
+    """Return "parquet", "arrow", "csv", "tsv", "jsonl", "zeek", "access-log", "lines" or "unknown"."""
     head = next(blocks(path, _HEAD), b"")[:_HEAD]
     if head[:4] == b"PAR1":
         return "parquet"
@@ -103,8 +103,8 @@ def text_kind(path: Path, data: bytes, expected: Format) -> str:
     """Tell the kind of a text from its name, the policy and its first bytes."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in {".gz", ".zst", ".zstd"}]
     named = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if expected.kind == "lines":
-        return "lines"
+    if expected.kind in ("lines", "access-log"):
+        return expected.kind
     if expected.kind == "zeek":
         return "jsonl" if data.lstrip()[:1] == b"{" else "zeek"
     if {named, expected.kind} == {"csv", "jsonl"}:  # the name and the policy disagree: look at the content
