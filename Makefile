@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # or each process that a test starts would compile every module again
 
-.PHONY: help setup shell hooks demo live-demo test test-all test-brokers test-spark mutants walk digests audits check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup shell hooks demo live-demo test test-all test-ci test-brokers test-spark mutants walk digests audits check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,13 +49,17 @@ test-all: $(READY)  ## run all tests, including slow and exhaustive ones
 	$(BIN)/python -m tests.compile_once
 	SHOAL_TESTS=all $(PYTEST) -m "not brokers and not spark"
 
+test-ci: $(READY)  ## run the default and the slow tests, and a part of the exhaustive ones, drawn by SHOAL_SEED
+	$(BIN)/python -m tests.compile_once
+	SHOAL_TESTS=ci $(PYTEST) -rs -m "not brokers and not spark"
+
 test-brokers: $(TESTABLE)  ## start real brokers and kill runs that use them; what is not installed is left out
 	$(BIN)/python -m tests.compile_once
 	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m "brokers$(if $(filter all,$(SHOAL_TESTS)),, and not slow)" tests/brokers
 
 test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill executors and the driver
 	$(BIN)/python -m tests.compile_once
-	$(BIN)/python -m pytest -q -rs -n 0 -m spark tests/spark
+	$(BIN)/python -m pytest -q -rs -n 2 --dist loadfile -m spark tests/spark
 
 mutants: $(TESTABLE)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ import pytest
 from tests.brokers.forker import ALARMED, KILLED, Forker
 from tests.brokers.kafka_scene import Stage
 from tests.brokers.kafka_server import Kafka
+from tests.reference.effort import IS_EXHAUSTIVE, kill_points
 
-IS_LONG = os.environ.get("SHOAL_TESTS") == "all"
 PROTOCOL = {
     "init_transactions", "begin_transaction", "send", "flush", "write", "send_offsets_to_transaction",
     "commit_transaction", "prune", "poll",
@@ -37,13 +36,13 @@ def stage(
     return Stage(kafka, kafka_forker, folder, request.param)
 
 
-def points(stage: Stage) -> list[tuple[str, int]]:
-    """Each kind of step, in the middle of the run or at its end in turns; with SHOAL_TESTS=all, both."""
+def points(stage: Stage) -> Sequence[tuple[str, int]]:
+    """Each kind of step, in the middle of the run or at its end in turns; with SHOAL_TESTS=all, both; ci draws some."""
     assert {step.split()[1] for step in stage.steps} == PROTOCOL
     both = [sorted({stage.middle(step), (step, count)}) for step, count in sorted(stage.steps.items())]
-    if IS_LONG:
-        return [point for points in both for point in points]
-    return [points[at // 2 % 2 - 1] for at, points in enumerate(both)]
+    every = [point for points in both for point in points]
+    in_turns = [points[at // 2 % 2 - 1] for at, points in enumerate(both)]
+    return kill_points(every, default=every if IS_EXHAUSTIVE else in_turns)
 
 
 def test_killed_at_every_kind_of_step(stage: Stage) -> None:
@@ -60,7 +59,7 @@ def test_killed_at_every_kind_of_step(stage: Stage) -> None:
 
 def test_killed_at_random_steps_again_and_again(stage: Stage) -> None:
     draw = random.Random(stage.method)
-    for _ in range(12 if IS_LONG else 2):
+    for _ in range(12 if IS_EXHAUSTIVE else 2):
         scene = stage.scene()
         kills = []
         for _ in range(6):
@@ -74,7 +73,7 @@ def test_killed_at_random_steps_again_and_again(stage: Stage) -> None:
 
 def test_killed_at_any_time(stage: Stage) -> None:
     draw = random.Random(stage.method)
-    for _ in range(12 if IS_LONG else 2):
+    for _ in range(12 if IS_EXHAUSTIVE else 2):
         scene = stage.scene()
         ends = [scene.run(seconds=draw.uniform(0.02, 0.8))["code"] for _ in range(5)]
         assert set(ends) <= {ALARMED, 0}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.scene import SINKS, Forker, Scene, Sink
-from tests.faults.test_kills import STRIDE, points
+from tests.faults.test_kills import STRIDE, edges
 from tests.reference.effort import some_by_default
 
 SHOAL = str(Path(sys.executable).with_name("shoal"))
@@ -33,7 +33,7 @@ def test_no_room_from_a_step_on(forker: Forker, tmp_path: Path, case: tuple[Sink
     sink, is_key_given = case
     scene = Scene.set(forker, tmp_path, sink, lateness=3, is_key_given=is_key_given)
     expected, steps = scene.never_killed()
-    needing = [at for at in points(steps) if steps[at - 1].startswith(FILLED)]
+    needing = [at for at in edges(steps) if steps[at - 1].startswith(FILLED)]
     for at in needing[SINKS.index(sink) % STRIDE :: STRIDE]:
         scene.forget()
         answer = scene.run(at=at, how="full")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.faults.scene import ALARMED, KILLED, SINKS, STATE, Forker, Scene, Sink
-from tests.reference.effort import IS_EXHAUSTIVE, some_by_default
+from tests.reference.effort import IS_EXHAUSTIVE, kill_points, some_by_default
 
 # Two sinks are killed at many steps, the others at a spread, so that the default run stays short; 1 tries all.
 STRIDE = int(os.environ.get("SHOAL_FAULT_STRIDE", "12" if IS_EXHAUSTIVE else "60"))
@@ -19,14 +20,19 @@ CSV, PARQUET = BY_PATH["out.csv"], BY_PATH["out.parquet"]
 SINK_OF_EACH_CLASS = some_by_default(SINKS, [CSV, PARQUET, BY_PATH["out/"]])
 
 
-def points(steps: list[str], *, stride: int = 1, first: int = 0) -> list[int]:
-    """Steps to die at, from 1: the first and the last of equal ones in a row, and of those every `stride`th."""
-    edges = [
+def edges(steps: list[str]) -> list[int]:
+    """Steps to die at, from 1: the first and the last of equal ones in a row."""
+    return [
         number
         for number, step in enumerate(steps, 1)
         if steps[number - 2 : number - 1] != [step] or steps[number : number + 1] != [step]
     ]
-    return edges[first % stride :: stride]
+
+
+def points(steps: list[str], *, stride: int, first: int = 0) -> Sequence[int]:
+    """Every `stride`th of the edges."""
+    among = edges(steps)
+    return kill_points(among, default=among[first % stride :: stride])
 
 
 def kill_at(scene: Scene, steps: list[str], at: int, how: str) -> None:
@@ -62,8 +68,8 @@ def test_killed_at_a_step(forker: Forker, tmp_path: Path, sink: Sink, lateness: 
 def test_torn_writes(forker: Forker, tmp_path: Path, sink: Sink) -> None:
     scene = Scene.set(forker, tmp_path, sink, lateness=3)
     expected, steps = scene.never_killed()
-    writes = [at for at in points(steps, stride=2 if IS_EXHAUSTIVE else 8) if steps[at - 1].startswith("write")]
-    for at in writes:
+    writes = [at for at in edges(steps) if steps[at - 1].startswith("write")]
+    for at in kill_points(writes, default=writes[:: 2 if IS_EXHAUSTIVE else 8]):
         kill_at(scene, steps, at, "torn")
         assert scene.result() == expected, f"torn at step {at}: {steps[at - 1]}"
 

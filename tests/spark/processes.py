@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -116,6 +120,7 @@ def _inodes(process: int) -> set[str]:
 def start(policy: Path, key: Path | None, *options: str, master: str = CLUSTER) -> Iterator[Run]:
     """`shoal run` on Spark with more options; what is left of it is killed at the end."""
     env = {**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env["SPARK_HOME"] = str(_own_home())
     env.pop("SHOAL_KEY_FILE", None)
     if key is not None:
         env["SHOAL_KEY_FILE"] = str(key)
@@ -189,6 +194,16 @@ def _with_tests() -> dict[str, str]:
     """The environment of processes that import shoal and its tests."""
     paths = [str(Path(shoal.__file__).parents[1]), str(Path(__file__).parents[2])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@cache
+def _own_home() -> Path:
+    """What PySpark has, in a folder of this process: a local cluster writes the logs of its executors into it."""
+    home = Path(tempfile.mkdtemp(prefix="spark-home-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for path in Path(_origin("pyspark")).parent.iterdir():
+        (home / path.name).symlink_to(path)
+    return home
 
 
 def _origin(module: str) -> str:

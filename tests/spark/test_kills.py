@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,15 +18,6 @@ from tests.spark.processes import EXECUTOR, start
 from tests.spark.scene import EVENTS, TUPLES, Stage, events, people
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
-
-
-@pytest.fixture(autouse=True)
-def no_logs_are_left() -> Iterator[None]:
-    """A local cluster writes the logs of its executors into the folder of PySpark."""
-    yield
-    found = find_spec("pyspark")
-    assert found is not None
-    shutil.rmtree(Path(str(found.origin)).parent / "work", ignore_errors=True)
 
 
 def test_a_release_survives_the_death_of_an_executor_and_of_the_driver(

@@ -19,7 +19,7 @@ from shoal.pipeline.key_changes import MARKS_NAME, require_same_keys
 from tests.faults.live.scene import SINKS, Scene, World
 from tests.faults.live.test_methods import Z, visit
 from tests.faults.live.test_upgrade import rows, scene, stopped
-from tests.reference.effort import IS_EXHAUSTIVE
+from tests.reference.effort import IS_EXHAUSTIVE, kill_points
 
 RECORDS = [visit(10 + number // 2, f"u{number % 5}", "ab"[number % 3 == 0]) for number in range(40)]
 FIRST, SECOND = (Secret(name.encode() * 16) for name in "ab")
@@ -57,7 +57,8 @@ def test_a_killed_run_decides_alike(tmp_path: Path, kind: str) -> None:
     one.go_to(World())
     undisturbed = one.run()
     seen, steps = one.world.seen, undisturbed.steps
-    for at in range(len(steps)) if IS_EXHAUSTIVE else range(3, len(steps), 16):
+    every = range(len(steps))
+    for at in kill_points(every, default=every if IS_EXHAUSTIVE else every[3::16]):
         one.go_to(World())
         assert one.run({at: "before"}).ended == "killed"
         assert one.run().ended == "done"

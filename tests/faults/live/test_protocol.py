@@ -16,7 +16,7 @@ from tests.faults.live.plants import PLANTS
 from tests.faults.live.process import TRANSACTIONAL, Fault
 from tests.faults.live.scene import SINKS, Scene, World
 from tests.faults.live.toy import Toy
-from tests.reference.effort import IS_EXHAUSTIVE
+from tests.reference.effort import IS_EXHAUSTIVE, kill_points
 
 SECOND = 10**9
 SCHEMA = pa.schema([("ts", pa.int64()), ("user", pa.string())])
@@ -191,7 +191,8 @@ def test_a_frozen_process_wakes_up_late(tmp_path: Path, kind: str, by: int | Non
         assert one.run(take_over=True).ended == "done"
 
     one.go_to(World())
-    for at in range(1, len(one.run().steps), 1 if IS_EXHAUSTIVE else 5):
+    steps = range(1, len(one.run().steps))
+    for at in kill_points(steps, default=steps[:: 1 if IS_EXHAUSTIVE else 5]):
         one.go_to(World())
         zombie = one.run({at: "frozen"}, while_frozen=take_over)
         assert one.world.seen == expected, f"frozen before step {at}: {zombie.steps[at]}"

@@ -14,7 +14,7 @@ from shoal.pipeline.stopping import Stop
 from shoal.policy import parse_policy
 from tests.faults.live.scene import SINKS, Scene, World
 from tests.faults.live.test_methods import LEAST_LOSS, VISITS, Z, visit
-from tests.reference.effort import IS_EXHAUSTIVE
+from tests.reference.effort import IS_EXHAUSTIVE, kill_points
 
 RECORDS = [visit(10 + number // 2, f"u{number % 5}", "ab"[number % 3 == 0]) for number in range(14)]
 BEFORE = 6
@@ -96,7 +96,8 @@ def test_an_upgrade_that_is_killed_is_completed(
     steps, expected = undisturbed.steps, new.world.seen
     assert any(expected.values())
     first = steps.index("fetch")
-    for at in range(len(steps)) if IS_EXHAUSTIVE else (*range(0, first, 4), first + 1):
+    every = range(len(steps))
+    for at in kill_points(every, default=every if IS_EXHAUSTIVE else [*range(0, first, 4), first + 1]):
         new.go_to(world)
         assert new.run({at: "before"}, is_upgraded=True).ended == "killed"
         begun = new.world

@@ -12,7 +12,6 @@ from shoal.policy import load_policy
 from tests.spark.processes import EXECUTOR, start
 from tests.spark.scene import Stage
 from tests.spark.sets.test_set_runs import COUNTED, policy, visits
-from tests.spark.test_kills import no_logs_are_left as no_logs_are_left
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

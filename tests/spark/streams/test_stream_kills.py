@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +25,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 LOCAL = "local[2]"
 
 
-@pytest.fixture
-def no_logs_are_left() -> Iterator[None]:
-    """A local cluster writes the logs of its executors into the folder of PySpark."""
-    yield
-    found = find_spec("pyspark")
-    assert found is not None
-    shutil.rmtree(Path(str(found.origin)).parent / "work", ignore_errors=True)
-
-
 def with_checkpoint(policy: Path, state: str = "state") -> Path:
     policy.write_text(policy.read_text() + f'\n[checkpoint]\npath = "{state}"\nevery = "1s"\n')
     return policy
 
 
 def test_a_stream_of_events_survives_kills_at_several_steps_and_a_signal(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, no_logs_are_left: None
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver and everything it started die twice, an executor once; the last run is asked to stop, and finished."""
     monkeypatch.setenv("SHOAL_KEY_FILE", str(stage.key))
@@ -78,7 +67,7 @@ def test_a_stream_of_events_survives_kills_at_several_steps_and_a_signal(
 
 @pytest.mark.parametrize("family", ["tuples", "flexible"])
 def test_a_stream_of_rows_survives_kills_of_everything_and_of_an_executor(
-    session: Any, stage: Stage, family: str, no_logs_are_left: None
+    session: Any, stage: Stage, family: str
 ) -> None:
     """All of it dies once after a shard has stored its state, an executor before the same micro-batch is committed."""
     rows = people(4000) if family == "tuples" else records()
