@@ -206,7 +206,8 @@ Quasi = Numeric | Categorical
 class Schema:
     """The roles of the columns of a tuple stream.
 
-    Quasi-identifiers are published generalized, sensitive and carried columns unchanged, and no other column.
+    Quasi-identifiers are published generalized, sensitive and carried columns unchanged, and no other column. A column
+    may be both: it is published generalized, and diversity is required of its exact values.
     A value may be missing in any quasi-identifier. Carried columns are not measured here: a value that few people have
     singles them out, whatever k is. :func:`shoal.audit` measures them, and ``shoal run`` refuses such columns.
 
@@ -240,9 +241,11 @@ class Schema:
 
     def _repeated(self) -> Iterator[str]:
         # Time may also be a quasi-identifier or carried: that it orders the stream is not a way to leave.
-        names = [self.person, *(role.name for role in self.quasi), *self.sensitive, *self.carry]
+        names = [self.person, *(role.name for role in self.quasi), *self.unchanged]
         for name in sorted({name for name in names if names.count(name) > 1 or self.person == self.time == name}):
             yield f"column {name!r}: has two roles; a column is person, quasi-identifier, sensitive or carried, once"
+        for name in sorted({name for name in self.sensitive if self.sensitive.count(name) > 1}):
+            yield f"column {name!r}: is sensitive twice; name it once"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -252,6 +255,12 @@ class Schema:
             *self.sensitive, *self.carry,
         )  # fmt: skip
         return tuple(dict.fromkeys(names))
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """Columns that are published as they are."""
+        generalized = {role.name for role in self.quasi}
+        return (*(name for name in self.sensitive if name not in generalized), *self.carry)
 
     def describe(self) -> dict[str, Any]:
         """The schema as plain values."""

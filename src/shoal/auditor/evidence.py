@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.layout import check_layout, count_odd_rows
-from shoal.auditor.policy import Policy, words_of
+from shoal.auditor.policy import Policy, is_number, words_of
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.reading.spellings import NUMBERS
 from shoal.auditor.released_columns import check_columns
 
 
@@ -29,7 +30,7 @@ class Evidence:
 
 def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name: str = "release") -> Evidence:
     """Read the inputs of an audit of rows, as the policy describes their formats; errors call the release `name`."""
-    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    source = source_format(policy)
     sink = replace(Format.of(policy.section("sink")), names_once=True)
     rows = read(release, name=name, expected=sink)
     known = None
@@ -37,6 +38,21 @@ def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name:
         known = by_stream(read(truth, name="truth", expected=source), policy.section("stream"))
     decided = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
     return Evidence(policy, rows, known, decided, count_odd_rows(release, policy, sink))
+
+
+def source_format(policy: Policy) -> Format:
+    """The format of the truth: what [source] says, and the columns and types with which a run reads it."""
+    section = policy.section("source")
+    used = frozenset(words_of({name: table for name, table in policy.content.items() if name != "source"}))
+    declared, quasi = section.get("types", {}), policy.section("anonymize").get("quasi", {})
+    types = {str(name): str(kind) for name, kind in declared.items() if name in used}
+    tables = quasi.items() if isinstance(quasi, Mapping) else ()
+    ranges = {name for name, table in tables if isinstance(table, Mapping) and is_number(table.get("low"))}
+    declared_numbers = {name for name, kind in types.items() if kind in NUMBERS}
+    numbers = frozenset(declared_numbers | (ranges - types.keys()))
+    found = Format.of_source(section)
+    spelling = replace(found.spelling, types=types, numbers=numbers)
+    return replace(found, wanted=frozenset(words_of(policy.content)), spelling=spelling)
 
 
 class Promise(Protocol):

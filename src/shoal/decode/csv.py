@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from shoal.decode.base import BATCH_ROWS, Decoded, Position, Readable, Refused
 from shoal.decode.columns import NOT_UTF8, as_text, fit, refused_misfits, trimmed, without_spellings
 from shoal.decode.header_names import SHORT, Header, unique_names
+from shoal.decode.spellings import DateForm, Encoding, Recoded, as_iso, with_points
 from shoal.decode.text import BLOCK_BYTES, HAS_NUL, MAX_RECORD_BYTES, TOO_LONG, Blocks, TextDecoder
 from shoal.errors import InputError, PolicyError
 from shoal.kernels import csv_records
@@ -33,7 +34,7 @@ _REASONS: Final = {
 
 
 class CsvDecoder(TextDecoder["_RecordFinder"]):
-    """Delimited text in UTF-8, with or without a header line.
+    """Delimited text, with or without a header line.
 
     An empty field, quoted or not, is null, and so are the words in `nulls`. Columns are text unless `types` declares
     another type; then spaces around a value are ignored. A quote is special only at the start of a field. Blank lines
@@ -49,7 +50,13 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         Remove blanks (Unicode white space) around every value and every name of the header line, quoted or not. A
         blank value is null.
     nulls
-        Words that mean a missing value, in every column.
+        Words that mean a missing value, in every column; or those of each column by its name.
+    encoding
+        How characters are written: UTF-8, or an encoding of one byte a character.
+    decimal
+        What stands before the decimals of numbers; with a comma, points separate thousands.
+    dates
+        By column, the form of dates that are not ISO 8601.
     max_record_bytes
         A longer record is refused and skipped up to the end of its line. If a quoted field is still open after that,
         or at the end of the file, only its first line is refused.
@@ -64,8 +71,11 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         delimiter: str = ",",
         quote: str = '"',
         header: Header = None,
-        nulls: Sequence[str] = (),
+        nulls: Sequence[str] | Mapping[str, Sequence[str]] = (),
         trim: bool = False,
+        encoding: Encoding = "utf-8",
+        decimal: Literal[".", ","] = ".",
+        dates: Mapping[str, DateForm] | None = None,
         max_record_bytes: int = MAX_RECORD_BYTES,
         block_bytes: int = BLOCK_BYTES,
         optional: Collection[str] = (),
@@ -75,8 +85,9 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         self._delimiter, self._quote = delimiter, ord(quote)
         self._is_short = header == SHORT
         self._header = None if header is None or isinstance(header, str) else tuple(header)
-        self._nulls = tuple(nulls)
-        self._trim = trim
+        self._nulls = {name: tuple(nulls.get(name, ()) if isinstance(nulls, Mapping) else nulls) for name in columns}
+        self._trim, self._encoding = trim, encoding
+        self._has_commas, self._dates = decimal == ",", dates or {}
         self._longest = max_record_bytes
         self._block_bytes = block_bytes
         self._kinds = {name: self._type_of(name) for name in self._columns}
@@ -98,6 +109,10 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         self._slots[indices] = np.arange(len(indices))
         self._schema = pa.schema([(name, self._kinds[name]) for name in self._columns])
         return finder
+
+    def _stream(self) -> BinaryIO:
+        found = super()._stream()
+        return found if self._encoding == "utf-8" else cast(BinaryIO, Recoded(found, self._encoding))
 
     def _decoded(self, window: _RecordFinder) -> Iterator[Decoded]:
         for found in window.records(self._slots):
@@ -138,12 +153,20 @@ class CsvDecoder(TextDecoder["_RecordFinder"]):
         for slot, field in enumerate(self.schema):
             text, bad = as_text(_field_column(found, slot, self._quote))
             refused += [Refused(int(row), field.name, NOT_UTF8) for row in bad]
-            text = without_spellings(trimmed(text) if self._trim else text, self._nulls)
+            text = without_spellings(trimmed(text) if self._trim else text, self._nulls[field.name])
+            if field.name in self._dates:
+                text = as_iso(text, self._dates[field.name])
             if field.type != pa.string():
-                text, bad = fit(pc.utf8_trim_whitespace(text), field.type)
+                text, bad = fit(self._bare(text, field.type), field.type)
                 refused += refused_misfits(bad, field.name, field.type)
             columns.append(text)
         return Decoded.of(columns, self._schema, refused, position, found.lines)
+
+    def _bare(self, text: Any, kind: pa.DataType) -> Any:
+        """Values without spaces around them, numbers with a decimal point."""
+        bare = pc.utf8_trim_whitespace(text)
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        return with_points(bare) if self._has_commas and is_number else bare
 
     def _wrong_count(self, fields: int) -> str:
         header = "the header has" if self._header is None else "[source] header names"

@@ -145,12 +145,16 @@ class TextDecoder(Decoder, Generic[W]):
         """All records from here on."""
 
     def _open(self) -> W:
-        blocks = Blocks(self._file.open(), name=self._file.name, block_bytes=self._block_bytes)
+        blocks = Blocks(self._stream(), name=self._file.name, block_bytes=self._block_bytes)
         try:
             return self._begin(blocks)
         except BaseException:
             blocks.close()
             raise
+
+    def _stream(self) -> BinaryIO:
+        """The bytes of the file, as text in UTF-8."""
+        return self._file.open()
 
     def _take_pending(self) -> W | None:
         pending, self._pending = self._pending, None

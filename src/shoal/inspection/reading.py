@@ -9,15 +9,17 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from shoal.decode.access_log import COLUMNS, COMMON, AccessLogDecoder, is_access_log
-from shoal.decode.columns import NOT_UTF8
+from shoal.decode.columns import NOT_UTF8, without_spellings
 from shoal.decode.csv import CsvDecoder
 from shoal.decode.header_names import SHORT
+from shoal.decode.spellings import Encoding
 from shoal.errors import InputError, PolicyError
 from shoal.inspection.csv_layout import CsvLayout, layout_of
+from shoal.inspection.csv_spelling import encoding_of, spelling_of
+from shoal.inspection.missing_words import as_nulls, missing_words
 
 KINDS: Final = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".dat": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -25,7 +27,6 @@ KINDS: Final = {
     ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_NULLS: Final = ("?", "NA", "N/A", "null", "NULL", "NaN", "nan")
 _HEAD: Final = 256 * 1024
 _LOG_HEAD: Final = 16 * 1024
 _MOST_NESTED: Final = 200_000
@@ -128,44 +129,60 @@ def _stream(path: Path) -> Any:
 
 def _csv(path: Path, rows: int, *, header: bool | None) -> Data:
     with _stream(path) as stream:
-        head = stream.read(_HEAD).decode("utf-8-sig", errors="replace")
-    is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
-    layout = layout_of(head, is_cut=len(head) >= _HEAD, is_csv=is_csv, header=header, name=str(path))
-    if any("\ufffd" in name for name in layout.names):
+        head = stream.read(_HEAD)
+    encoding = encoding_of(head)
+    if encoding is None:
         raise InputError(f"{path}: {_unreadable('csv')}")
-    table, is_all = _records(path, layout, rows)
+    try:
+        return _csv_in(encoding, head, path, rows, header=header)
+    except _OtherEncodingError:  # beyond what was looked at
+        return _csv_in("cp1252", head, path, rows, header=header)
+
+
+class _OtherEncodingError(Exception):
+    """A file is not in UTF-8 although its beginning is."""
+
+
+def _csv_in(encoding: Encoding, head: bytes, path: Path, rows: int, *, header: bool | None) -> Data:
+    text = head.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors="replace")
+    is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
+    layout = layout_of(text, is_cut=len(head) >= _HEAD, is_csv=is_csv, header=header, name=str(path))
+    table, is_all = _records(path, layout, rows, encoding)
+    source = layout.source | ({"encoding": encoding} if encoding != "utf-8" else {})
     if layout.separator is not None:
-        return _sets_of_items(table, layout, is_all=is_all)
-    columns = [pc.utf8_trim_whitespace(column) for column in table.columns]
-    nulls = [word for word in _NULLS if any(pc.any(pc.equal(column, word)).as_py() for column in columns)]
-    empty = pa.array(["", *nulls])
-    columns = [pc.if_else(pc.is_in(column, empty), pa.scalar(None, pa.string()), column) for column in columns]
-    source = layout.source | ({"nulls": nulls} if nulls else {})
-    made = pa.table(dict(zip(layout.names, columns, strict=True)))
+        return _sets_of_items(table, layout, source, is_all=is_all)
+    columns = dict(zip(layout.names, (column.combine_chunks() for column in table.columns), strict=True))
+    words = missing_words(columns)
+    source |= {"nulls": as_nulls(words, columns)} if words else {}
+    columns = {name: without_spellings(column, words.get(name, ())) for name, column in columns.items()}
+    spelling = spelling_of(columns)
+    made = pa.table(spelling.apply(columns))
+    source |= spelling.source
     return Data(made, source, converts=True, is_all=is_all, has_header=layout.has_header)
 
 
-def _records(path: Path, layout: CsvLayout, rows: int) -> tuple[pa.Table, bool]:
+def _records(path: Path, layout: CsvLayout, rows: int, encoding: Encoding) -> tuple[pa.Table, bool]:
     """Up to `rows` records as a run reads them, and whether that is all; records that a run refuses are left out."""
     given = None if layout.has_header else layout.names
     options: dict[str, Any] = {"header": SHORT if layout.lacks_first_name else given, "delimiter": layout.delimiter}
+    options["encoding"] = encoding
     with CsvDecoder(_PlainFile(path), columns=layout.names, trim=True, **options) as decoder:
-        return _taken(_readable(decoder, path), decoder.schema, rows)
+        return _taken(_readable(decoder), decoder.schema, rows)
 
 
-def _readable(decoder: CsvDecoder, path: Path) -> Iterator[pa.RecordBatch]:
+def _readable(decoder: CsvDecoder) -> Iterator[pa.RecordBatch]:
     for decoded in decoder.batches():
         if any(one.reason == NOT_UTF8 for one in decoded.refused):
-            raise InputError(f"{path}: {_unreadable('csv')}")
+            raise _OtherEncodingError
         yield decoded.batch
 
 
-def _sets_of_items(table: pa.Table, layout: CsvLayout, *, is_all: bool) -> Data:
+def _sets_of_items(table: pa.Table, layout: CsvLayout, source: dict[str, Any], *, is_all: bool) -> Data:
     """One column of lists, each a set; a blank between items that are blank does not count."""
     lines = table.column(0).to_pylist()
     items = [[part.strip() for part in (line or "").split(layout.separator) if part.strip()] for line in lines]
     made = pa.table({layout.names[0]: items})
-    return Data(made, layout.source, converts=False, is_all=is_all, has_header=layout.has_header)
+    return Data(made, source, converts=False, is_all=is_all, has_header=layout.has_header)
 
 
 @dataclass(frozen=True, slots=True)

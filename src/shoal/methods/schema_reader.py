@@ -127,14 +127,13 @@ class SchemaReader:
             raise InputError(f"column {schema.time!r}: no time; give timestamps, numbers of seconds, or ISO 8601 text")
         for reader in self.quasi:
             reader.check_type(plain_type(fields.field(reader.name).type))
-        for name in (*schema.sensitive, *schema.carry):
+        for name in schema.unchanged:
             if not is_carriable(fields.field(name).type):
                 raise InputError(f"column {name!r}: {fields.field(name).type} cannot be published; give a plain type")
 
     def output_schema(self, schema: pa.Schema) -> tuple[pa.Schema, pa.Schema]:
         """The output schema for input of these types, and the part of it that is carried unchanged."""
-        names = (*self._schema.sensitive, *self._schema.carry)
-        carried = pa.schema([(name, schema.field(name).type) for name in names])
+        carried = pa.schema([(name, schema.field(name).type) for name in self._schema.unchanged])
         shown = [(reader.name, reader.output_type(schema.field(reader.name).type)) for reader in self.quasi]
         return pa.schema([*shown, *carried]), carried
 

@@ -120,6 +120,7 @@ def _file_decoder(
     if source.kind == "csv":
         options = {
             "delimiter": source.delimiter, "header": source.header, "nulls": source.nulls, "trim": source.trims,
+            "encoding": source.encoding, "decimal": source.decimal, "dates": source.dates,
         }  # fmt: skip
         declared = {**assumed, **declared}
     if source.kind in ("jsonl", "zeek"):

@@ -19,10 +19,12 @@ from shoal.policy.tables import ROW
 
 Table = Mapping[str, Any]
 _TIME: Final = "[stream] time"
+_BOTH: Final = {"quasi", "[anonymize] sensitive"}
+"""Roles that a column may have together: it is published generalized, and its values differ in every class."""
 _PERSON: Final = "[stream] person"
 _NO_PERSON: Final = "is missing; name the column of persons"
 _OR_MAID: Final = ", or several in [sanitize] maid"
-_KEYED_BY_COLUMN: Final = ("types", "attribute", "quasi", "headers", "density_from_data")
+_KEYED_BY_COLUMN: Final = ("types", "nulls", "dates", "attribute", "quasi", "headers", "density_from_data")
 _NO_SECRETS: Final = (("source", "key_column"), ("sink", "key"), ("source", "secrets"), ("sink", "secrets"))
 """Keys that name a column, or where a secret is."""
 _CLIENTS: Final = (("source", "client"), ("sink", "client"))
@@ -69,7 +71,7 @@ def column_problems(table: Table) -> list[str]:
     first: dict[str, str] = {}
     found = []
     for key, name in _named_columns(table):
-        if name in first:
+        if name in first and {_kind(key), _kind(first[name])} != _BOTH:
             found.append(f'{key}: the column "{name}" is already {first[name]}; a column has one role')
         is_row = key == _PERSON and name == ROW
         if known is not None and name not in known and not is_row:
@@ -78,6 +80,11 @@ def column_problems(table: Table) -> list[str]:
         if key != _TIME or method is None or method.PUBLISHES_TIME:
             first.setdefault(name, key)
     return found
+
+
+def _kind(key: str) -> str:
+    """Which role a key gives to a column."""
+    return "quasi" if key.startswith("[anonymize.quasi]") else key
 
 
 def stream_problems(table: Table) -> list[str]:

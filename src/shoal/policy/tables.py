@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, model_validator
 
+from shoal.decode.spellings import DateForm, Encoding
 from shoal.methods.settings import Duration, Name, Names
 from shoal.policy.fields import (
     Delimiter,
@@ -36,6 +37,9 @@ _ONLY_FOR: Final = {
     "delimiter": ("csv",),
     "header": ("csv",),
     "nulls": ("csv",),
+    "encoding": ("csv",),
+    "decimal": ("csv",),
+    "dates": ("csv",),
     "trim": ("csv",),
     "max_record_bytes": ("csv", "jsonl", *ONLY_READ),
 }
@@ -76,7 +80,10 @@ class FileSource(SourceSection):
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","
     header: Header | None = None
-    nulls: Words = ()
+    nulls: Words | dict[str, Words] = ()
+    encoding: Encoding = "utf-8"
+    decimal: Literal[".", ","] = "."
+    dates: dict[str, DateForm] = Field(default_factory=dict)
     trim: bool = True
     max_record_bytes: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     types: dict[str, ColumnType] = Field(default_factory=dict)

@@ -135,7 +135,7 @@ def read_flexible_promise(policy: Policy) -> FlexiblePromise:
     return FlexiblePromise(
         person=column_of(stream, "person"),
         carry=names_of(stream.get("carry", ())),
-        sensitive=names_of(rules.get("sensitive", ())),
+        sensitive=tuple(name for name in names_of(rules.get("sensitive", ())) if name not in rules.get("quasi", {})),
         quasi=quasi,
         k=whole_of(rules, "k", 6),
         density=_density(rules.get("density", {}), quasi),

@@ -143,25 +143,26 @@ def repeating_texts(file: Any) -> list[str]:
 def _read_csv(path: Path, kind: str, expected: Format) -> Part:
     """Read CSV block by block into dictionary-encoded columns; parse it in Python if Arrow could be wrong."""
     delimiter = expected.delimiter or ("\t" if kind == "tsv" else ",")
-    budget = current()
+    budget, spelling = current(), expected.spelling
     before = budget.taken
 
     def clean(name: str, column: Any) -> Any:
         if expected.wanted is not None and name not in expected.wanted:
             return None
-        return _without_words(_trimmed(column) if expected.trims else column, expected.nulls)
+        return spelling.clean(name, _trimmed(column) if expected.trims else column)
 
     def keep(size: int) -> None:
         budget.take(str(path), CODED * size)
 
-    blocks, where = whole_lines(path), str(path)
+    blocks, where = whole_lines(path, spelling.encoding), str(path)
     part = read_csv_blocks(blocks, delimiter=delimiter, expected=expected, where=where, clean=clean, keep=keep)
     if part is None:
         budget.taken = before
-        data = whole(path, AS_OBJECTS)
+        data = whole(path, AS_OBJECTS, spelling.encoding)
         columns, broken = read_csv(data, delimiter=delimiter, expected=expected, where=where)
         part = {name: clean(name, column) for name, column in columns.items()}, broken
-    return {name: column for name, column in part[0].items() if column is not None}, part[1]
+    wanted = {name: column for name, column in part[0].items() if column is not None}
+    return wanted, part[1] | spelling.misfits(wanted, len(part[1]))
 
 
 def _read_text(path: Path, data: bytes, expected: Format) -> Part:
@@ -181,13 +182,6 @@ def _trimmed(column: Any) -> Any:
     """Strip values; blank values are null."""
     values = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, TEXT), values)
-
-
-def _without_words(column: Any, words: tuple[str, ...]) -> Any:
-    if not words:
-        return column
-    is_word = pc.is_in(pc.utf8_trim_whitespace(column), value_set=pa.array(words, TEXT))
-    return pc.if_else(is_word, pa.scalar(None, TEXT), column)
 
 
 def text_files(what: Any, name: str, expected: Format) -> Iterator[tuple[str, bytes, str]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from shoal.auditor.reading.memory import AS_OBJECTS, current
+from shoal.auditor.reading.spellings import PLAIN, Spelling
 from shoal.errors import InputError, PolicyError, TruncatedInput
 
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -33,8 +34,8 @@ class Format:
     """Whether the header line of a CSV file has names for all columns but the first."""
     line_column: str | None = None
     """The column name for the lines of a text file; None if such files are not accepted."""
-    nulls: tuple[str, ...] = ()
-    """Words in a CSV file that mean a missing value."""
+    spelling: Spelling = PLAIN
+    """How the values of a CSV file are written."""
     trims: bool = False
     """Whether to strip values and header names of a CSV file; sources do by default."""
     wanted: frozenset[str] | None = None
@@ -57,11 +58,11 @@ class Format:
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
             raise PolicyError("delimiter: give one character")
         names = [str(name) for name in header] if isinstance(header, list) else None
-        kind, nulls = section.get("kind"), section.get("nulls")
-        words = tuple(str(word).strip() for word in nulls) if isinstance(nulls, list) else ()
+        kind, spelling = section.get("kind"), Spelling.of(section)
         return cls(
-            kind if isinstance(kind, str) else None, delimiter, names, lacks_first_name=header == "short", nulls=words
-        )
+            kind if isinstance(kind, str) else None, delimiter, names, lacks_first_name=header == "short",
+            spelling=spelling,
+        )  # fmt: skip
 
 
 def table_paths(what: str | Path, name: str) -> list[Path]:
@@ -135,26 +136,26 @@ def opened(path: Path) -> Iterator[Any]:
         raise TruncatedInput(f"{path}: the compressed file is torn; copy it again") from None
 
 
-def blocks(path: Path, size: int) -> Iterator[bytes]:
-    """Yield a file, decompressed, in blocks."""
+def blocks(path: Path, size: int, encoding: str = "utf-8") -> Iterator[bytes]:
+    """Yield a file, decompressed, in blocks; text of another encoding as UTF-8."""
     with opened(path) as stream:
         while block := stream.read(size):
-            yield bytes(block)
+            yield bytes(block) if encoding == "utf-8" else bytes(block).decode(encoding, "replace").encode()
 
 
-def whole(path: Path, factor: int) -> bytes:
+def whole(path: Path, factor: int, encoding: str = "utf-8") -> bytes:
     """Return a whole file, decompressed, if its parsed form fits the allowed memory."""
     found = bytearray()
-    for block in blocks(path, _BLOCK):
+    for block in blocks(path, _BLOCK, encoding):
         current().take(str(path), factor * len(block))
         found += block
     return bytes(found)
 
 
-def whole_lines(path: Path) -> Iterator[bytes]:
+def whole_lines(path: Path, encoding: str = "utf-8") -> Iterator[bytes]:
     """Yield a file in blocks of whole lines."""
     rest = bytearray()
-    for block in blocks(path, _BLOCK):
+    for block in blocks(path, _BLOCK, encoding):
         if len(rest) > current().left // AS_OBJECTS:
             current().take(str(path), AS_OBJECTS * len(rest))
         rest += block

@@ -115,6 +115,12 @@ class _Judge(RowJudge):
         skip("Carriers of each attribute, and over what history k holds, were not counted: no trace.")
         if self.promise.diversity.needs_reference:
             skip("t was not checked: its references are in the trace.")
+        self._say_without_values("no trace")
+
+    def _say_without_values(self, why: str) -> None:
+        if self.promise.generalized:
+            names = ", ".join(map(repr, self.promise.generalized))
+            self.notes.skip(f"Diversity of {names}, published generalized, was not checked: {why}.")
 
     # ---- with the trace
 
@@ -208,11 +214,14 @@ class _Judge(RowJudge):
         clusters: Clusters,
         classes: Classes,
     ) -> None:
-        if not self.promise.sensitive:
+        if not self.promise.sensitive and not self.promise.generalized:
             return
         needs = self.promise.diversity.needs_reference
         recorded = read_recorded(trace) if needs and "reference" in trace.columns else None
-        sensitive = read_sensitive(self.promise, self.release, self.truth, recorded)
+        if not self.has_truth:
+            self._say_without_values("no truth")
+        row = link.row if self.has_truth else None
+        sensitive = read_sensitive(self.promise, self.release, self.truth, recorded, row=row)
         measure_diversity(sensitive, classes, clusters.number, self.notes)
         references = None
         if recorded is not None:

@@ -75,6 +75,9 @@ class TuplePromise:
     time: str | None
     carry: tuple[str, ...]
     sensitive: tuple[str, ...]
+    """Sensitive columns published unchanged."""
+    generalized: tuple[str, ...]
+    """Sensitive columns that are quasi-identifiers too: their values are in the truth only."""
     quasi: tuple[Rule, ...]
     k: int
     deadline: int
@@ -117,14 +120,15 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     time = stream.get("time")
     if is_timed and not isinstance(time, str):
         raise PolicyError("[stream] time: name the column; a deadline that is a duration needs it")
-    sensitive = names_of(rules.get("sensitive", ()))
+    sensitive, quasi = names_of(rules.get("sensitive", ())), quasi_tables(rules)
     return TuplePromise(
         method=str(rules.get("method")),
         person=column_of(stream, "person"),
         time=time if isinstance(time, str) else None,
         carry=names_of(stream.get("carry", ())),
-        sensitive=sensitive,
-        quasi=tuple(read_rule(name, table, policy.folder) for name, table in quasi_tables(rules).items()),
+        sensitive=tuple(name for name in sensitive if name not in quasi),
+        generalized=tuple(name for name in sensitive if name in quasi),
+        quasi=tuple(read_rule(name, table, policy.folder) for name, table in quasi.items()),
         k=k,
         deadline=deadline,
         reuse=reuse,

@@ -155,8 +155,10 @@ def measure_carried(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterato
 
 
 def measure_sensitive(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Measured]:
-    """Measure every sensitive column."""
-    yield from _measured(policy, batch, getattr(policy.anonymize, "sensitive", ()))
+    """Measure every sensitive column that is published unchanged."""
+    generalized = getattr(policy.anonymize, "quasi", {})
+    names = (name for name in getattr(policy.anonymize, "sensitive", ()) if name not in generalized)
+    yield from _measured(policy, batch, tuple(names))
 
 
 def _measured(policy: Policy, batch: pa.RecordBatch | pa.Table, names: tuple[str, ...]) -> Iterator[Measured]:

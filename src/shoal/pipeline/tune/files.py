@@ -23,7 +23,10 @@ CURVE: Final = "curve.csv"
 POLICY: Final = "policy.toml"
 PICTURE: Final = "curve.png"
 _DAY: Final = 86_400 * 10**9
-_KEPT: Final = ("compression", "delimiter", "header", "nulls", "trim", "max_record_bytes", "types")
+_KEPT: Final = (
+    "compression", "delimiter", "header", "nulls", "encoding", "decimal", "dates", "trim",
+    "max_record_bytes", "types",
+)  # fmt: skip
 
 
 def require_room(folder: Path) -> None:

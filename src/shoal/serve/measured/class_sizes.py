@@ -30,7 +30,8 @@ class ClassSizes:
         schema = parameters["schema"]
         assert isinstance(schema, Schema)
         self._quasi = [role.name for role in schema.quasi]
-        self._sensitive, self._person = schema.sensitive, schema.person
+        self._sensitive = [name for name in schema.sensitive if name in schema.unchanged]
+        self._person = schema.person
         self._k, self._l = int(parameters["k"]), parameters.get("l")
         self._is_flexible = METHODS[policy.anonymize.METHOD].family == "flexible"
         self._is_judged = parameters.get("nulls", "strict") != "paper" and not self._is_flexible

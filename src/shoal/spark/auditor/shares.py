@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal.auditor.policy import Policy, words_of
+from shoal.auditor.evidence import source_format
+from shoal.auditor.policy import Policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format, table_paths
@@ -61,7 +62,7 @@ def files_of(policy: Policy, what: str, release: Any, truth: Any, trace: Any, ma
     """The files of an audit of `what`, in the formats of the policy; all three must be given."""
     if truth is None or trace is None:
         raise InputError(f"on Spark a release of {what} is audited with its truth and its trace; give both")
-    source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
+    source = source_format(policy)
     sink = replace(Format.of(policy.section("sink")), names_once=True)
     return Files(
         shares_of(release, "release", sink, max_memory),

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -156,22 +156,31 @@ def read_sensitive(
     truth: Rows,
     recorded: Recorded | None,
     facts: Mapping[str, SensitiveFacts] | None = None,
+    row: Ints | None = None,
 ) -> tuple[Sensitive, ...]:
     """Read the sensitive columns of both sides and all values of their references.
 
-    Of a part of the rows, with the facts of all of them.
+    Of a part of the rows, with the facts of all of them. ``row``: the record of each released row, if it is known;
+    sensitive columns that are published generalized are then read, too.
     """
-    further: dict[str, set[str]] = {name: set(promise.diversity.declared.get(name, ())) for name in promise.sensitive}
+    hidden = () if row is None else promise.generalized
+    further: dict[str, set[str]] = {
+        name: set(promise.diversity.declared.get(name, ())) for name in (*promise.sensitive, *hidden)
+    }
     for name, known in (facts or {}).items():
         further[name] |= {text for text in known.shown if text is not None}
     if recorded is not None:
         for column, value in zip(recorded.column, recorded.value, strict=True):
             if value is not None and column in further:
                 further[column].add(value)
-    return tuple(
+    found = [
         _sensitive(name, promise, release, truth, further[name], None if facts is None else facts[name])
         for name in promise.sensitive
-    )
+    ]
+    for name in hidden:
+        of_records = _sensitive(name, promise, truth, truth, further[name], None)
+        found.append(replace(of_records, shown=np.append(of_records.true, 0)[row]))  # row -1 picks the last, no value
+    return tuple(found)
 
 
 def _sensitive(

@@ -115,6 +115,9 @@ class _Judge:
             notes.skip(_NO_EVENTS)
         if promise.diversity.needs_reference:
             notes.skip("t was not checked in clusters: its references are in the trace, which is not read on Spark.")
+        if promise.generalized:
+            names = ", ".join(map(repr, promise.generalized))
+            notes.skip(f"Diversity of {names}, published generalized, was not checked: not on Spark.")
         if "carriers" not in trace.columns:
             notes.skip("The trace's own count of carriers was not checked: it has no column carriers.")
         self._measure(facts, trace, checked)
