@@ -12,14 +12,14 @@ from tests.first_release.table import CASES
 
 EMPTY = {"header only", "0 rows"}
 FILES = [case for case in CASES if not case.traits & EMPTY]
-TEXTS = [case for case in FILES if case.reading.format == "csv" and case.reading.encoding != "latin-1"]
+TEXTS = [case for case in FILES if case.reading.format == "csv"]
 
 
 def files(cases):
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
-@files([case for case in FILES if case.reading.encoding != "latin-1"])
+@files(FILES)
 def test_columns_have_the_names_of_the_header(case, tmp_path):
     data = read_data(case.write(tmp_path), 1_000_000)
     assert data.table.column_names == names_read(case)
@@ -57,12 +57,6 @@ def test_without_its_header_a_file_has_none(case, tmp_path):
     assert data.has_header is False
     assert data.table.column_names == [f"column{place + 1}" for place in range(data.table.num_columns)]
     assert header.count(case.reading.separator) + 1 == data.table.num_columns or case.reading.is_quoted
-
-
-@files([case for case in FILES if case.reading.encoding == "latin-1"])
-def test_another_encoding_is_refused(case, tmp_path):
-    with pytest.raises(InputError, match="save it as csv in UTF-8"):
-        read_data(case.write(tmp_path), 1_000_000)
 
 
 @files([case for case in CASES if case.traits & EMPTY])

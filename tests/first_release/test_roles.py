@@ -57,11 +57,6 @@ def proposed(case, folder, person=None):
         return Outcome(refusal=str(error))
 
 
-def needs_its_encoding(case):
-    if case.reading.encoding == "latin-1":
-        pytest.xfail("this encoding is refused")
-
-
 def person_of(proposal):
     columns = proposal.columns("person")
     return columns[0] if columns else ROW
@@ -69,7 +64,6 @@ def person_of(proposal):
 
 @every_file
 def test_the_person_is_right_or_asked_for(case, folder):
-    needs_its_encoding(case)
     expected, found = as_read(case), proposed(case, folder)
     if found.refusal is not None:
         assert expected.may_refuse, found.refusal
@@ -83,7 +77,6 @@ def test_the_person_is_right_or_asked_for(case, folder):
 @every_file
 def test_no_identifier_is_published(case, folder):
     """Neither in what is proposed, nor after a question was answered."""
-    needs_its_encoding(case)
     expected, found = as_read(case), proposed(case, folder)
     if found.proposal is None and found.asked:
         answers = [person for person in expected.persons if person != ASK] or found.asked

@@ -1,10 +1,10 @@
-"""The domain of a number or moment: rounded outward to round numbers, which may be values of people."""
+"""The domain of a number or moment: rounded outward to round numbers that are not the extremes of few people."""
 
 from __future__ import annotations
 
 import math
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from shoal.inspection.facts import Facts
 
 _FIRST, _LAST = datetime(1824, 1, 1), datetime(2116, 1, 1)
 """Between these are the times that a run can read."""
+_FEW: Final = 10
 
 
 def domain_of(facts: Facts) -> dict[str, Any] | None:
@@ -27,8 +28,18 @@ def domain_of(facts: Facts) -> dict[str, Any] | None:
     grid = round_step((float(high) - float(low)) / 40)
     if facts.kind == "whole":
         step, grid = max(1.0, step), max(1.0, grid)
-    found = {"low": _multiple(math.floor(low / step), step), "high": _multiple(math.ceil(high / step), step)}
+    first, last = math.floor(low / step), math.ceil(high / step)
+    if first * step == low != 0 and _rows_with(facts, low) < _FEW:
+        first -= 1
+    if last * step == high and _rows_with(facts, high) < _FEW:
+        last += 1
+    found = {"low": _multiple(first, step), "high": _multiple(last, step)}
     return {"kind": "numeric", **found, "grid": _multiple(1, grid), "outside": "clamp"}
+
+
+def _rows_with(facts: Facts, value: Any) -> int:
+    """How many rows have a value; the end of a domain that few have is somebody's."""
+    return int(pc.sum(pc.equal(facts.values, value)).as_py() or 0)
 
 
 def round_step(wanted: float) -> float:

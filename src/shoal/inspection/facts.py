@@ -37,8 +37,6 @@ _SHAPES: Final[dict[Shape, re.Pattern[str]]] = {
 _SAME_LENGTH: Final = 0.7
 """The share of texts with the same number of words from which on they are names or phrases, not sets of words."""
 _SEPARATORS: Final = ("|", ";", ",", "\t")
-_CODE_NAME: Final = re.compile(r"(?i)zip|post_?code|postal|plz|icd|area_?code")
-"""Columns of codes that look like numbers: their first digits say more than ranges."""
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _YEARS: Final = (631_152_000, 4_102_444_800)
 """Seconds from 1990 to 2100: numbers in between may be times."""
@@ -61,6 +59,8 @@ class Facts:
     """For whole numbers that may be times since 1970."""
     is_converted: bool = False
     """Whether the file has text that reads as numbers or moments."""
+    written: Any = None
+    """The text from which numbers were read."""
 
     @property
     def rows(self) -> int:
@@ -84,7 +84,7 @@ def _facts(name: str, column: Any, *, converts: bool) -> Facts:
         column = column.dictionary_decode()
     kind = column.type
     if pa.types.is_boolean(kind):
-        return _made(name, "truth", column)
+        return _made(name, "truth", column.cast(pa.string()))
     if pa.types.is_integer(kind):
         return _made(name, "whole", column, time_unit=_unit(column))
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -102,12 +102,11 @@ def _of_text(name: str, column: Any, *, converts: bool) -> Facts:
     known = column.drop_null()
     if not len(known):
         return Facts(name, "empty", column, column.null_count, 0)
-    if converts and not _CODE_NAME.search(name):
-        if _share(known, _WHOLE) >= MOST and not _has_leading_zeros(known):
+    if converts and _share(known, _NUMBER) >= MOST and not _has_leading_zeros(known):
+        if _share(known, _WHOLE) == _share(known, _NUMBER):
             numbers = _read(column, _WHOLE, pa.int64())
-            return _made(name, "whole", numbers, time_unit=_unit(numbers), is_converted=True)
-        if _share(known, _NUMBER) >= MOST and not _has_leading_zeros(known):
-            return _made(name, "number", _read(column, _NUMBER, pa.float64()), is_converted=True)
+            return _made(name, "whole", numbers, time_unit=_unit(numbers), is_converted=True, written=column)
+        return _made(name, "number", _read(column, _NUMBER, pa.float64()), is_converted=True, written=column)
     if _share(known, _MOMENT) >= MOST:
         moments = _moments(column)
         if moments is not None:

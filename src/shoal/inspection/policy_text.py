@@ -19,7 +19,8 @@ _MEANING: Final = {
     "m": "items of a person that somebody may know", "window": "how far back people count",
     "deadline": "how long, or how many rows, a row may wait", "reuse": "how long a published group accepts more rows",
     "lateness": "rows may come this late", "max_gap": "time may jump ahead this far", "l": "different sensitive values",
-    "sensitive": "published unchanged, in groups in which they differ", "attribute": "published where enough share it",
+    "sensitive": "different in every group; as they are, or as ranges if they are below",
+    "attribute": "published where enough share it",
     "sparse": "many of its values are rare", "k_s": "people who share a published rare value", "item": "the items",
 }  # fmt: skip
 
@@ -117,10 +118,14 @@ def _types(proposal: Proposal, data: Data, facts: Mapping[str, Facts]) -> dict[s
         return _message_types(proposal, data)
     if not data.converts or proposal.family == "sets":
         return {}
-    names = {"whole": "int64", "number": "float64"}
+    names = {"whole": "int64" if data.is_all else "float64", "number": "float64"}  # later rows may have decimals
+    rules = proposal.anonymize.get("quasi", {})
     published = [one.column for one in proposal.roles if one.role in ("quasi", "sensitive", "carry")]
-    found = {name: names[facts[name].kind] for name in published
-             if facts[name].kind in names and not _is_epoch(name, proposal, facts)}  # fmt: skip
+    found = {
+        name: names[facts[name].kind] for name in published
+        if facts[name].kind in names and rules.get(name, {}).get("kind", "numeric") == "numeric"
+        and not _is_epoch(name, proposal, facts)
+    }  # fmt: skip
     return {"types": found} if found else {}
 
 
@@ -157,6 +162,8 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
         own = _in_file(rule, f"{folder}/{number + 1}.json", trees)
         if _is_tree(rule):
             lines.append(f"# {proposal.trees[column]}")
+        if column in proposal.ends:
+            lines.append(f"# {proposal.ends[column]}")
         lines += [*(f"{key} = {toml(value)}" for key, value in own.items()), ""]
     return lines
 

@@ -9,11 +9,14 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
+from shoal.inspection.codes import as_code, is_code, may_be_codes
+from shoal.inspection.derived import find_derived
 from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings, waiting_times
 from shoal.inspection.facts import Facts, as_moments, texts
 from shoal.inspection.items import FANOUT, count_items, popular_tree
 from shoal.inspection.persons import Candidate, WhoseRow, whose_row
+from shoal.inspection.range_ends import choose_grids
 from shoal.inspection.risk import Measure, Risk
 from shoal.inspection.roles import (
     Role,
@@ -30,6 +33,8 @@ from shoal.inspection.wishes import ROW, Wishes
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
+_MOST_DIVERSE: Final = 4_000
+"""Different values up to which diversity can be counted."""
 
 
 class PersonDoubt(PolicyError):
@@ -59,6 +64,8 @@ class Proposal:
     """How the tree of a column was found."""
     questions: list[str] = field(default_factory=list)
     """What only a person can decide."""
+    ends: dict[str, str] = field(default_factory=dict)
+    """What the ends of the ranges of a column give away."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -81,6 +88,7 @@ def propose(facts: Mapping[str, Facts], wishes: Wishes) -> Proposal:
     found = whose_row(facts, given, None if time is None else time.column)
     person = _person(facts, wishes, found)
     rows = next(iter(facts.values())).rows if facts else 0
+    facts = _with_codes(facts, {person.column if person else None, time.column if time else None})
     measure = Measure(facts, person.column if person else None, 2)
     measure.k = wishes.k or wishes.z or _crowd(measure.people)
     return _Proposer(facts, wishes, person, found, measure, rows).proposal()
@@ -99,6 +107,11 @@ def _person(facts: Mapping[str, Facts], wishes: Wishes, found: WhoseRow) -> Role
     if ROW in facts:  # a policy would take this column for the person
         return Role(ROW, "person", "its name", is_sure=False)
     return None
+
+
+def _with_codes(facts: Mapping[str, Facts], taken: set[str | None]) -> dict[str, Facts]:
+    """Numbers that are names, such as those of districts, as texts."""
+    return {name: as_code(one) if name not in taken and is_code(one) else one for name, one in facts.items()}
 
 
 def _without(facts: Mapping[str, Facts], name: str | None) -> dict[str, Facts]:
@@ -133,6 +146,7 @@ class _Proposer:
         self.attribute = _named(wishes.attribute, "attribute") or find_attribute(free, taken)
         self.others = [name for name in facts if name not in taken and name not in wishes.drop]
         self.trees: dict[str, str] = {}
+        self.ends: dict[str, str] = {}
 
     @property
     def per_person(self) -> float:
@@ -163,7 +177,7 @@ class _Proposer:
         pairs = self.measure.pairs(known_to_others)[:3]
         return Proposal(
             family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, pairs,
-            self.trees, self._questions(listed, family),
+            self.trees, self._questions(listed, family), self.ends,
         )  # fmt: skip
 
     def _family(self) -> tuple[str, str]:
@@ -268,7 +282,7 @@ class _Proposer:
         return roles, {**rules, **self.wishes.settings, "quasi": quasi}
 
     def _flexible(self) -> tuple[list[Role], dict[str, Any]]:
-        roles = [self._measurement(one) for one in self._row_roles()]
+        roles = [self._measurement(one) for one in self._row_roles(is_diverse=False)]
         quasi = self._quasi_tables(roles)
         sparse = [name for name in self._sparse() if quasi.get(name, {}).get("kind") == "categorical"]
         k = self.wishes.k or self.measure.k
@@ -292,11 +306,12 @@ class _Proposer:
 
     # ---- rows
 
-    def _row_roles(self) -> list[Role]:
+    def _row_roles(self, *, is_diverse: bool = True) -> list[Role]:
         named = (*(self.wishes.quasi or ()), *self.wishes.also_quasi)
         given = {name: Role(name, "quasi", "as given") for name in named}
         given |= {name: Role(name, "sensitive", "as given") for name in self.wishes.sensitive or ()}
         given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
+        derived = find_derived({name: self.facts[name] for name in self.others if name not in given})
         found = []
         if self.time is not None and self.time.column not in given and self.wishes.quasi is None:
             found.append(self._time_of_rows(self.time))
@@ -306,8 +321,16 @@ class _Proposer:
             elif self.wishes.quasi is not None:
                 found.append(Role(name, "drop", "not among the given quasi-identifiers"))
             else:
-                found.append(self._hidden(name) or role_of(self.facts[name], self.measure))
+                repeated = Role(name, "drop", derived[name]) if name in derived else None
+                found.append(self._hidden(name) or repeated or self._role(name, is_diverse=is_diverse))
         return found
+
+    def _role(self, name: str, *, is_diverse: bool) -> Role:
+        """The role of a column; one is generalized and diverse only where all values are known, and not too many."""
+        found, one = role_of(self.facts[name], self.measure), self.facts[name]
+        if not found.is_generalized or (is_diverse and self.wishes.sees_all and one.distinct < _MOST_DIVERSE):
+            return found
+        return Role(name, "quasi", found.reason, is_sure=False)
 
     def _hidden(self, name: str) -> Role | None:
         """The role of a column that numbers the rows or stands for somebody."""
@@ -325,7 +348,7 @@ class _Proposer:
     def _quasi_tables(self, roles: list[Role]) -> dict[str, Any]:
         tables: dict[str, Any] = {}
         for place, role in enumerate(roles):
-            if role.role != "quasi":
+            if role.role != "quasi" and not role.is_generalized:
                 continue
             table, problem = self._quasi_table(role.column)
             if table is not None:
@@ -335,7 +358,10 @@ class _Proposer:
             else:
                 roles[place] = Role(role.column, "drop", str(problem))
         if not tables:
-            raise PolicyError("quasi: no column can serve as a quasi-identifier; name at least one")
+            unused = [one for one in roles if one.role not in ("person", "time")]
+            problems = [f"column {one.column!r}: {one.role}, {one.reason}" for one in unused]
+            raise PolicyError(["quasi: no column can serve as a quasi-identifier; name at least one", *problems])
+        self.ends = choose_grids(tables, self.facts, self.measure.k)
         return tables
 
     def _quasi_table(self, name: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -345,7 +371,7 @@ class _Proposer:
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
             return (domain, None) if domain is not None else (None, "all its values are equal")
-        if one.kind != "text":
+        if one.kind not in ("text", "truth"):
             return None, "it is neither a number, a moment nor text; write it as text"
         values = list(texts(one))
         if len(values) < 2:
@@ -381,14 +407,23 @@ class _Proposer:
                   for one in roles
                   if one.role == "quasi" and one.column in self.trees and self.measure.of(one.column).unique > 0.5
                   and self.facts[one.column].shape in ("words", "free", "set")]  # fmt: skip
-        unsure = [one.column for one in roles if one.role == "quasi" and not one.is_sure]
+        unsure = [one.column for one in roles if (one.role == "quasi" or one.is_generalized) and not one.is_sure]
         if unsure:
             found.append(f"can somebody know {_listed(unsure)} of a person? If not, it may be sensitive or carried")
-        kept = [one.column for one in roles if one.role in ("sensitive", "carry") and not one.is_sure]
+        found += self._code_questions(roles)
+        kept = [one.column for one in roles
+                if one.role in ("sensitive", "carry") and not one.is_sure and not one.is_generalized]  # fmt: skip
         if kept:
             instead = "drop it" if family == "z" else "make it a quasi-identifier"
             found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, {instead}")
         return found
+
+    def _code_questions(self, roles: list[Role]) -> list[str]:
+        ranges = [one.column for one in roles if one.role == "quasi" and one.column in self.ends]
+        codes = [name for name in ranges if may_be_codes(self.facts[name])]
+        question = (f"are the numbers of {_listed(codes)} quantities? If they are codes of something else, ranges of "
+                    'them say nothing: give a tree, kind = "categorical"')  # fmt: skip
+        return [question] if codes else []
 
 
 def _listed(names: Sequence[str]) -> str:

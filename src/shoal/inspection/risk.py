@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from shoal.inspection.facts import Facts
 
 Codes = npt.NDArray[np.int64]
+_MOSTLY_OWN: Final = 0.5
 MOST_PAIRED: Final = 12
 """Columns of which every two are measured together."""
 
@@ -30,6 +31,11 @@ class Risk:
     """The share of people who have a value that nobody else has."""
     rare: float
     """The share of rows whose value fewer than k people have."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether most people with a value have one of their own."""
+        return self.unique > _MOSTLY_OWN
 
     def words(self) -> str:
         """The measurement in words."""
@@ -47,10 +53,16 @@ class Measure:
         self.people = len(np.unique(self._person[self._known]))
         self._codes: dict[str, Codes] = {}
 
+    def of_known(self, name: str) -> Risk:
+        """The risk of the values of a column that are there, for the people who have them."""
+        return self._measured((name,), self._known & _valid(self._facts[name].values))
+
     def of(self, *names: str) -> Risk:
-        """The risk of columns together."""
+        """The risk of columns together; a missing value is one too."""
+        return self._measured(names, self._known)
+
+    def _measured(self, names: tuple[str, ...], known: npt.NDArray[np.bool_]) -> Risk:
         value = np.zeros(len(self._person), np.int64)
-        known = self._known
         for name in names:
             own = self._of(name)
             value = _renumbered(value * (int(own.max(initial=0)) + 1) + own)
@@ -62,7 +74,8 @@ class Measure:
         crowd = np.bincount(pairs // width)
         alone = np.unique(pairs[crowd[pairs // width] == 1] % width)
         rare = float((crowd[_renumbered(value)] < self.k).mean())
-        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare)
+        people = len(np.unique(person))
+        return Risk(names, people, len(crowd), len(alone) / max(people, 1), rare)
 
     def common(self, name: str) -> set[Any]:
         """The values that at least k people have."""

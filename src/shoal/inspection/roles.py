@@ -9,9 +9,10 @@ from typing import Final, Literal
 import pyarrow.compute as pc
 
 from shoal.inspection.column_names import says_nothing, words, words_of
-from shoal.inspection.facts import Facts
+from shoal.inspection.facts import Facts, texts
 from shoal.inspection.person_names import is_id_name
-from shoal.inspection.risk import Measure
+from shoal.inspection.risk import Measure, Risk
+from shoal.inspection.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
 
 RoleName = Literal["person", "time", "quasi", "sensitive", "attribute", "items", "carry", "drop"]
 
@@ -25,25 +26,27 @@ _NAMES: Final = words("""
     adresse anschrift strasse rue direccion indirizzo tel telefon telefono telefone handy natel courriel correo
 """)
 _QUASI: Final = words("""
-    age birth birthday birthdate yob dob sex gender zip zipcode postcode postal plz city town district region
-    county state country nationality education school degree occupation job profession work workclass marital
-    family race ethnicity relationship children height weight language lat latitude lon lng longitude place
-    location cell house model brand os browser ward department income_group
-""")
-_SENSITIVE: Final = words("""
-    diagnosis disease illness condition icd drug medication treatment therapy salary income wage religion faith
-    orientation hiv result outcome crime offence vote party debt credit score grade rating symptom blood pressure
-    glucose cholesterol class
+    age birth birthday birthdate yob dob sex gender zip zipcode postcode postal plz city town district region county
+    state country nationality education school degree occupation job profession work workclass marital family race
+    ethnicity relationship children height weight language lat latitude lon lng longitude place location cell house
+    model brand os browser ward department alter geburtsjahr gebjahr geburtsdatum geburtstag geschlecht
+    familienstand beruf staatsangehoerigkeit wohnort ort plz bundesland born groesse gewicht naissance sexe taille
+    poids ville departement edad nacimiento sexo estatura peso ciudad provincia eta nascita sesso altezza comune
+    citta idade nascimento leeftijd geboortejaar geslacht woonplaats alder fodt fodselsaar kon kjonn hojde vaegt ika
+    sukupuoli syntymavuosi wiek plec vek narozeni pohlavi kor nem varsta yrbrn agea gndr birthyear
 """)
 _ATTRIBUTE: Final = words("""
     site page url host domain venue place product item app movie song track channel cell antenna station query
     topic category movieid itemid productid sku
 """)
 _ROW_NAMES: Final = words("id no nr num number key hash uuid code card serial")
-_MOSTLY_OWN: Final = 0.5
-"""The share of people with a value of their own from which a column names people, whatever it is called."""
+_MOSTLY_LETTERS: Final = 0.5
 _MOST_RARE: Final = 0.05
 """The share of rows with values of fewer than k people up to which a text is taken for a sensitive one."""
+_LONGEST_CODE: Final = 10
+_MOST_WORDS: Final = 300
+"""Different texts that are compared with words for illnesses and the like."""
+_FEW: Final = 9
 _LONG: Final = 10**8
 """Numbers of nine digits and more that are all different are those of telephones, cards or insurances."""
 _YEARS_OF_A_STREAM: Final = 20 * 365 * 86_400
@@ -61,6 +64,8 @@ class Role:
     reason: str
     is_sure: bool = True
     """False: shoal cannot know, a person must decide."""
+    is_generalized: bool = False
+    """Of a sensitive column: it is published as a quasi-identifier is, not unchanged."""
 
 
 def _has(name: str, known: frozenset[str]) -> bool:
@@ -118,12 +123,21 @@ def is_model(one: Facts) -> bool:
 
 def _has_letters(one: Facts) -> bool:
     known = one.values.drop_null()
-    return bool(len(known)) and pc.mean(pc.match_substring_regex(known, r"\p{L}")).as_py() > _MOSTLY_OWN
+    return bool(len(known)) and pc.mean(pc.match_substring_regex(known, r"\p{L}")).as_py() > _MOSTLY_LETTERS
 
 
 def names_people(one: Facts) -> bool:
     """Whether a column holds names, addresses or telephones of people."""
-    return one.shape in ("email", "phone") or (_has(one.name, _NAMES) and not is_model(one))
+    if one.shape in ("email", "phone"):
+        return True
+    return _has(one.name, _NAMES) and not is_model(one) and not _has_short_marks(one)
+
+
+def _has_short_marks(one: Facts) -> bool:
+    """Whether all values are a few marks of one or two letters: too short for names and addresses."""
+    if one.kind != "text" or one.distinct > _FEW:
+        return one.kind in ("whole", "truth") and one.distinct <= _FEW
+    return int(pc.max(pc.utf8_length(one.values)).as_py() or 0) <= len("UR")
 
 
 def _is_long_number(one: Facts) -> bool:
@@ -133,30 +147,65 @@ def _is_long_number(one: Facts) -> bool:
 def role_of(one: Facts, measure: Measure) -> Role:
     """The role of any other column of rows."""
     name = one.name
-    if one.kind == "empty":
-        return Role(name, "drop", "it has no values")
-    risk = measure.of(name)
-    if names_people(one):
-        return Role(name, "drop", "it names people directly")
-    if one.shape == "comma":
-        return Role(name, "drop", "numbers with a decimal comma; write them with a point to use them")
-    if one.kind == "list" or one.shape == "set":
-        return Role(name, "drop", "a set of items cannot be generalized within a row; publish sets on their own (m=)")
-    if one.shape == "date":
-        return Role(name, "drop", "a date that is not ISO 8601; write it as 2026-03-02T08:00:00Z to use it")
+    hopeless = _hopeless(one)
+    if hopeless is not None:
+        return Role(name, "drop", hopeless)
+    risk = measure.of_known(name)
     if one.shape in ("code", "free"):
         return Role(name, "drop", f"codes or free text: {risk.words()}")
-    is_own = risk.unique > _MOSTLY_OWN and not _has(name, _QUASI)
+    is_own = risk.is_own and not _has(name, _QUASI)
     is_id = not _ROW_NAMES.isdisjoint(words_of(name)) or is_id_name(name) or _is_long_number(one)
     if is_own and (one.kind == "text" or is_id):
         return Role(name, "drop", f"it names people or rows: {risk.words()}", is_sure=False)
-    if _has(name, _SENSITIVE) and not _has(name, _QUASI) and not is_own:
-        if one.kind == "text" and risk.rare > _MOST_RARE:
-            why = f"many of its values are rare, and it would be published unchanged: {risk.words()}"
-            return Role(name, "drop", f"{why}; name it as sensitive to publish it", is_sure=False)
-        reason = "its name; published unchanged, so only if nobody can know it beforehand"
-        return Role(name, "sensitive", reason, is_sure=False)
-    if one.kind == "text" and one.distinct > max(200, 0.5 * measure.people):
+    too_many = one.kind == "text" and one.distinct > max(200, 0.5 * measure.people)
+    if is_sensitive(one):
+        return _sensitive_role(one, risk, can_generalize=not too_many)
+    if too_many:
         return Role(name, "drop", f"too many different texts to generalize: {risk.words()}", is_sure=False)
+    if is_own and one.is_number and one.time_unit is None:
+        reason = f"it may be sensitive; most values are somebody's own, so published as ranges: {risk.words()}"
+        return Role(name, "sensitive", reason, is_sure=False, is_generalized=True)
     known = "its name; " if _has(name, _QUASI) else "an attacker may know it; "
     return Role(name, "quasi", f"{known}{risk.words()}", is_sure=_has(name, _QUASI))
+
+
+def _hopeless(one: Facts) -> str | None:
+    """Why a column cannot be published, whatever it means."""
+    if one.kind == "empty":
+        return "it has no values"
+    if names_people(one):
+        return "it names people directly"
+    if one.shape == "comma":
+        return 'numbers with a decimal comma next to some with a point; write all alike, and set decimal = ","'
+    if one.kind == "list" or one.shape == "set":
+        return "a set of items cannot be generalized within a row; publish sets on their own (m=)"
+    if one.shape == "date":
+        return 'dates whose form is not clear; name it in [source], such as dates = {column = "DD/MM/YYYY"}'
+    return None
+
+
+def is_sensitive(one: Facts) -> bool:
+    """Whether nobody should learn the values, by the name of a column or by the values."""
+    if is_sensitive_name(one.name):
+        return is_surely_sensitive_name(one.name) or not _has(one.name, _QUASI)
+    if one.kind != "text" or one.distinct > _MOST_WORDS:
+        return False
+    return has_sensitive_values(list(texts(one)), are_named=_has(one.name, _QUASI))
+
+
+def _has_codes(one: Facts) -> bool:
+    """Whether texts are codes, of which a tree can be made; sentences may name somebody."""
+    known = one.values.drop_null()
+    return bool(pc.all(pc.match_substring_regex(known, rf"^\S{{1,{_LONGEST_CODE}}}$")).as_py())
+
+
+def _sensitive_role(one: Facts, risk: Risk, *, can_generalize: bool) -> Role:
+    """Published unchanged if its values are shared by many; else generalized, and different in every class."""
+    if risk.rare <= _MOST_RARE:
+        reason = "its name or its values; published unchanged, so only if nobody can know it beforehand"
+        return Role(one.name, "sensitive", reason, is_sure=False)
+    if not can_generalize or one.kind == "moment" or (one.kind == "text" and not _has_codes(one)):
+        why = f"many of its values are rare, and it would be published unchanged: {risk.words()}"
+        return Role(one.name, "drop", f"{why}; name it as sensitive to publish it", is_sure=False)
+    reason = f"its name or its values; many are rare, so it is published generalized: {risk.words()}"
+    return Role(one.name, "sensitive", reason, is_sure=False, is_generalized=True)
