@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from shoal.errors import PolicyError
 from shoal.inspection.codes import as_code, is_code, may_be_codes
 from shoal.inspection.derived import find_derived
+from shoal.inspection.diversity import suppressed_share
 from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings, waiting_times
 from shoal.inspection.facts import Facts, as_moments, texts
@@ -33,6 +34,8 @@ from shoal.inspection.wishes import ROW, Wishes
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
+_LITTLE: Final = 0.1
+_MOST_ROWS: Final = 0.5
 _MOST_DIVERSE: Final = 4_000
 """Different values up to which diversity can be counted."""
 
@@ -147,6 +150,8 @@ class _Proposer:
         self.others = [name for name in facts if name not in taken and name not in wishes.drop]
         self.trees: dict[str, str] = {}
         self.ends: dict[str, str] = {}
+        self.costs: dict[str, float] = {}
+        """What different values of a sensitive column in each group cost, as a share of the rows."""
 
     @property
     def per_person(self) -> float:
@@ -265,13 +270,13 @@ class _Proposer:
         return {"hierarchy": {"kind": "nested", "tree": popular_tree(counts, k)}}
 
     def _tuples(self) -> tuple[list[Role], dict[str, Any]]:
-        roles = self._row_roles()
+        k = self.wishes.k or self.measure.k
+        deadline = max(4 * k, min(2000, self.rows // 4))
+        roles = [self._affordable(one, k, deadline) for one in self._row_roles()]
         quasi = self._quasi_tables(roles)
         named = [self.facts[name] for name in quasi]
         missing = sum(one.missing for one in named) / max(1, sum(one.rows for one in named))
         method = self.wishes.method or ("k-varp" if missing > _MOSTLY_MISSING else "least-loss")
-        k = self.wishes.k or self.measure.k
-        deadline = max(4 * k, min(2000, self.rows // 4))
         waits: dict[str, Any] = {"deadline": deadline, "reuse": deadline // 10}
         if self.wishes.is_live:  # arrivals would never end on a silent stream
             waits = waiting_times(self.facts[self._live_time().column], deadline)
@@ -280,6 +285,23 @@ class _Proposer:
         if sensitive:
             rules |= {"sensitive": sensitive} | ({"l": 2} if self._can_differ(sensitive) else {})
         return roles, {**rules, **self.wishes.settings, "quasi": quasi}
+
+    def _affordable(self, role: Role, k: int, deadline: int) -> Role:
+        """A sensitive column, unless it is a guess and different values in every group would cost most of the rows."""
+        if role.role != "sensitive" or self.facts[role.column].kind == "list":
+            return role
+        cost = suppressed_share(self.facts[role.column], k, deadline)
+        if cost <= _LITTLE:
+            return role
+        if role.is_sure or cost <= _MOST_ROWS:
+            self.costs[role.column] = cost
+            return role
+        why = (
+            f"rows pending together mostly have one value, so that different ones in each group cost {cost:.0%} of them"
+        )
+        return Role(
+            role.column, "drop", f"it is sensitive, and {why}; name it as sensitive to publish it", is_sure=False
+        )
 
     def _flexible(self) -> tuple[list[Role], dict[str, Any]]:
         roles = [self._measurement(one) for one in self._row_roles(is_diverse=False)]
@@ -411,6 +433,8 @@ class _Proposer:
         if unsure:
             found.append(f"can somebody know {_listed(unsure)} of a person? If not, it may be sensitive or carried")
         found += self._code_questions(roles)
+        found += [f"l = 2 suppresses about {cost:.0%} of the rows, because most have the same {name!r}; to keep them, "
+                  "drop the column, or leave out l" for name, cost in self.costs.items()]  # fmt: skip
         kept = [one.column for one in roles
                 if one.role in ("sensitive", "carry") and not one.is_sure and not one.is_generalized]  # fmt: skip
         if kept:
