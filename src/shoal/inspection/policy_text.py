@@ -150,7 +150,7 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
     lines = ["[anonymize]"]
     for key, value in rules.items():
         line = f"{key} = {toml(value)}"
-        lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
+        lines.append(f"{line:<27} # {_MEANING[key]}" if key in _MEANING else line)
     lines.append("")
     if generalize is not None:
         words = proposal.trees.get(rules["item"], "a tree over the items by name")

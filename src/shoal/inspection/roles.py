@@ -162,11 +162,16 @@ def role_of(one: Facts, measure: Measure) -> Role:
         return _sensitive_role(one, risk, can_generalize=not too_many)
     if too_many:
         return Role(name, "drop", f"too many different texts to generalize: {risk.words()}", is_sure=False)
-    if is_own and one.is_number and one.time_unit is None:
+    if is_own and one.is_number and one.time_unit is None and _differs_everywhere(one):
         reason = f"it may be sensitive; most values are somebody's own, so published as ranges: {risk.words()}"
         return Role(name, "sensitive", reason, is_sure=False, is_generalized=True)
     known = "its name; " if _has(name, _QUASI) else "an attacker may know it; "
     return Role(name, "quasi", f"{known}{risk.words()}", is_sure=_has(name, _QUASI))
+
+
+def _differs_everywhere(one: Facts) -> bool:
+    """Whether nearly every row has a value, and most have another: different values in each group cost nothing."""
+    return one.missing <= _MOST_RARE * one.rows and one.distinct > 0.5 * one.rows
 
 
 def _hopeless(one: Facts) -> str | None:

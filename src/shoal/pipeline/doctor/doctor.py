@@ -23,7 +23,13 @@ from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.doctor.places import place_remarks
 from shoal.pipeline.doctor.remarks import Remark, Sample, files_remark, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
-from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
+from shoal.pipeline.doctor.tuples import (
+    COVERED_REASONS,
+    MOST_SUPPRESSED,
+    diversity_words,
+    outcome_words,
+    tuple_remarks,
+)
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
 from shoal.pipeline.warmup import must_compile
@@ -236,6 +242,8 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         level, "outcome",
         f"of {which} {released:.1%} would be released, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
+    if isinstance(method, TupleSection) and counts["suppressed"] > MOST_SUPPRESSED * rows and method.is_diverse:
+        yield from _diversity_remarks(policy, method, tried, counts["suppressed"] / rows)
     yield from released_remarks(policy, tried, releases)
     metrics = anonymizer.metrics
     if isinstance(method, FlexibleSection):
@@ -252,6 +260,18 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         yield Remark("look", "outcome", f"{count}, column {refusal.column!r}: {refusal.sentence}")
     if not isinstance(method, TupleSection):
         yield from _near_remarks(policy, tried.batch)
+
+
+def _diversity_remarks(policy: Policy, method: TupleSection, tried: Decoded, suppressed: float) -> Iterator[Remark]:
+    """What diversity costs: the same rows without it."""
+    free = replace(policy, anonymize=method.model_copy(update=dict.fromkeys(("l", "entropy_l", "t"))))
+    anonymizer = make_anonymizer(free, new_secret())
+    anonymizer.bind(tried.batch.schema)
+    anonymizer.push_batch(tried.batch, refused=tried.places)
+    anonymizer.flush()
+    without = anonymizer.counts["suppressed"] / anonymizer.counts["pushed"]
+    if suppressed - without > MOST_SUPPRESSED:
+        yield Remark("look", "sensitive", diversity_words(method, tried.batch, suppressed, without))
 
 
 def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:

@@ -25,6 +25,10 @@ Bools = npt.NDArray[np.bool_]
 _SECOND: Final = 1_000_000_000
 _MOST_LISTED: Final = 5
 _GRID_STEPS: Final = 50
+_MOST_CELLS: Final = 16
+"""Whole numbers of a narrower domain have no grid that hides them and still says something."""
+MOST_SUPPRESSED: Final = 0.1
+"""The share of rows that diversity may cost without a remark."""
 _ROUNDING: Final = 1e-9
 _USUAL_SPANS: Final = (
     (60, '"1min"'), (300, '"5min"'), (900, '"15min"'), (3600, '"1h"'), (14_400, '"4h"'), (86_400, '"1d"'),
@@ -198,16 +202,27 @@ def _is_whole(column: Any) -> bool:
 
 
 def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    bare = {name: own for name, own in method.quasi.items() if isinstance(own, NumericSection) and own.grid is None}
+    bare = {
+        name: own for name, own in method.quasi.items()
+        if isinstance(own, NumericSection) and own.grid is None and not _has_two_values(batch.column(name))
+    }  # fmt: skip
     if bare:
-        some = list(bare.items())[:_MOST_LISTED]
-        steps = ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
         yield Remark(
             "look", "grid",
             f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a "
-            f"round step, such as {steps}",
+            f"round step, such as {_proposed_grids(bare, batch)}",
         )  # fmt: skip
     roles = {name: own.role(name) for name, own in method.quasi.items() if isinstance(own, NumericSection)}
+    exact = {
+        name: own for name, own in method.quasi.items()
+        if isinstance(own, NumericSection) and _hides_nothing(roles[name], batch.column(name))
+    }  # fmt: skip
+    if exact:
+        yield Remark(
+            "look", "grid",
+            f"{_listed(list(exact))}: a grid of 1 hides nothing of whole numbers, so a range ends at two people's own "
+            f"values; choose a wider step, such as {_proposed_grids(exact, batch)}",
+        )  # fmt: skip
     wide = [name for name, role in roles.items() if role.grid is not None and 2 * role.grid > role.high - role.low]
     if wide:
         yield Remark(
@@ -215,6 +230,25 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
             f"{_listed(wide)}: the grid is wider than half of the domain, so ranges carry hardly any information; "
             "choose a smaller step (a duration as a grid is for columns of times: it counts seconds)",
         )  # fmt: skip
+
+
+def _has_two_values(column: Any) -> bool:
+    """Whether there are at most two values, such as 0 and 1: no grid hides them."""
+    return len(pc.unique(column.drop_null())) <= 2
+
+
+def _hides_nothing(role: Numeric, column: Any) -> bool:
+    is_fine = role.grid is not None and role.grid <= 1 and role.high - role.low >= _MOST_CELLS
+    return is_fine and not _is_moment(column) and _is_whole(column) and not _has_two_values(column)
+
+
+def _is_moment(column: Any) -> bool:
+    return bool(pa.types.is_timestamp(column.type) or pa.types.is_date(column.type))
+
+
+def _proposed_grids(given: Mapping[str, NumericSection], batch: pa.RecordBatch) -> str:
+    some = list(given.items())[:_MOST_LISTED]
+    return ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
 
 
 def _proposed_grid(own: NumericSection, column: Any) -> str:
@@ -250,6 +284,24 @@ def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[
                     f"column {name!r}: {seen:,} different value{'s' * (seen != 1)}, fewer than {key} = {asked:g}: "
                     f"nothing can be released before there are that many; lower {key}",
                 )  # fmt: skip
+
+
+def diversity_words(method: TupleSection, batch: pa.RecordBatch, suppressed: float, without: float) -> str:
+    """What diversity costs, and what to change."""
+    keys = [key for key in ("l", "entropy_l", "t") if getattr(method, key) is not None]
+    even = {name: _most_frequent(batch.column(name)) for name in method.sensitive}
+    name = max(even, key=even.__getitem__)
+    return (
+        f"{suppressed:.1%} of the rows would be suppressed, and {without:.1%} without {' and '.join(keys)}: "
+        f"{even[name]:.0%} of the values of column {name!r} are the same; leave {keys[0]} out, or do not publish it"
+    )
+
+
+def _most_frequent(column: Any) -> float:
+    """The share of the most frequent of the known values."""
+    known = column.drop_null()
+    counts = pc.value_counts(known).field("counts")
+    return float(pc.max(counts).as_py() / len(known)) if len(known) else 0.0
 
 
 def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
