@@ -158,7 +158,8 @@ AGE = Numeric("age", low=0, high=100)
         ({"carry": [""]}, "carry: must be the name of a column"),
         ({"quasi": [AGE, AGE]}, "column 'age': has two roles"),
         ({"sensitive": ["id"]}, "column 'id': has two roles"),
-        ({"sensitive": ["age"]}, "column 'age': has two roles"),
+        ({"sensitive": ["age", "age"]}, "column 'age': has two roles"),
+        ({"sensitive": ["age"], "carry": ["age"]}, "column 'age': has two roles"),
         ({"sensitive": ["ill", "ill"]}, "column 'ill': has two roles"),
         ({"carry": ["age"]}, "column 'age': has two roles"),
         ({"sensitive": "ill", "carry": "ill"}, "column 'ill': has two roles"),
@@ -173,8 +174,14 @@ def test_invalid_schemas(given, saying):
 def test_all_problems_of_a_schema_at_once():
     found = problems_of(lambda: Schema(person="", time="", quasi=(), sensitive=[1], carry=[2]))
     assert [problem.split(":")[0] for problem in found] == ["person", "time", "quasi", "sensitive", "carry"]
-    found = problems_of(lambda: Schema(person="id", quasi=[AGE], sensitive=["age", "id"]))
+    found = problems_of(lambda: Schema(person="id", quasi=[AGE], carry=["age"], sensitive=["id"]))
     assert [problem.split("'")[1] for problem in found] == ["age", "id"]
+
+
+def test_a_sensitive_column_may_be_generalized():
+    schema = Schema(person="id", quasi=[AGE], sensitive=["age", "ill"], carry=["note"])
+    assert schema.columns == ("id", "age", "ill", "note")
+    assert schema.unchanged == ("ill", "note")
 
 
 def test_the_columns_that_a_schema_reads():

@@ -28,6 +28,8 @@ _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _LONGEST = 2**62
 _READ_EXACTLY: Final = 2**50
 """Decimals up to this length are read back unchanged."""
+_BOTH: Final = ("quasi", "sensitive")
+"""The roles that a column may have together."""
 _MOST_UNITS: Final = 2**51
 _SIMPLE: Final = 2**31
 
@@ -241,11 +243,13 @@ class Schema:
 
     def _repeated(self) -> Iterator[str]:
         # Time may also be a quasi-identifier or carried: that it orders the stream is not a way to leave.
-        names = [self.person, *(role.name for role in self.quasi), *self.unchanged]
-        for name in sorted({name for name in names if names.count(name) > 1 or self.person == self.time == name}):
+        generalized = [role.name for role in self.quasi]
+        names = [self.person, *generalized, *self.sensitive, *self.carry]
+        both = {name for name in self.sensitive if name in generalized and names.count(name) == len(_BOTH)}
+        for name in sorted(
+            {name for name in names if name not in both and (names.count(name) > 1 or self.person == self.time == name)}
+        ):
             yield f"column {name!r}: has two roles; a column is person, quasi-identifier, sensitive or carried, once"
-        for name in sorted({name for name in self.sensitive if self.sensitive.count(name) > 1}):
-            yield f"column {name!r}: is sensitive twice; name it once"
 
     @property
     def columns(self) -> tuple[str, ...]:

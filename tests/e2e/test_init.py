@@ -99,14 +99,18 @@ def test_files_as_they_are_found(folder: Path) -> None:
 
 
 def test_ugly_names_and_numbers(folder: Path) -> None:
-    """A name with a space is quoted in the commands to type; numbers with a decimal comma are named as such."""
+    """A name with a space is quoted in the commands to type; numbers with a decimal comma are read."""
     rows = admissions(400).to_pylist()
     lines = ["Kunden-Nr.;Ort;Umsatz (€)", *(f"{one['patient']};{one['postcode']};{one['age']},50" for one in rows)]
     (folder / "my data.csv").write_text("\n".join(lines) + "\n")
     said = init("my data.csv", "--person", "Kunden-Nr.")
     assert said.code == 0, said.err
     assert "--truth 'my data.csv' --trace" in said.out.decode()
-    assert "numbers with a decimal comma; write them with a point" in said.out.decode()
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    assert policy["source"]["decimal"] == ","
+    assert policy["anonymize"]["quasi"]["Umsatz (€)"]["kind"] == "numeric"
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert (ran.code, ran.summary["dead"]) == (0, 0)
 
 
 def test_lines_of_items(folder: Path) -> None:
@@ -232,7 +236,7 @@ def test_what_is_of_no_use_does_not_say_run(folder: Path) -> None:
         ("head.csv", b"a,b\n", (), 1, "has no rows"),
         ("broken.parquet", b"PAR1 and more", (), 1, "is not parquet"),
         ("broken.csv.gz", b"\x1f\x8b\x08 broken", (), 1, "is not csv"),
-        ("latin.csv", "id,city\n1,Z\u00fcrich\n2,Bern\n".encode("latin-1"), (), 1, "save it as csv in UTF-8"),
+        ("binary.csv", b"id,city\n1,Z\xfc\x00\x01\n2,Bern\n", (), 1, "save it as csv in UTF-8"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--method", "magic"), 2, "--method: must be one of"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--person", "nobody"), 2, "'nobody': does not exist"),
         ("x.csv", b"id,age\n1,20\n2,30\n", ("--out", "x.csv"), 2, "x.csv: exists"),

@@ -138,12 +138,7 @@ def test_a_run_loses_no_rows_to_a_type_and_its_audit_agrees(case, folder, tmp_pa
     ended = shoal("run", "policy.toml", "--quiet", "--json")
     summary = json.loads(ended.out)
     assert summary["dead"] == 0, summary["dead_by_reason"]
-    print("SUPP", case.name, summary["suppressed"], summary["rows_in"], summary.get("metrics",{}).get("loss"))
     (released,) = (path for path in tmp_path.glob("released.*") if ".dead." not in path.name)
     report = audit(released, truth=found.path, trace=tmp_path / "trace.parquet", policy=tmp_path / "policy.toml")
     assert report.ok
     assert "dead-without-cause" not in {finding.code for finding in report.findings}
-
-
-def _checks(folder):
-    return [line for line in (folder / "policy.toml").read_text().splitlines() if line.endswith("CHECK")]

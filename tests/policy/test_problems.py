@@ -72,6 +72,8 @@ ONE_PROBLEM = [
     ("source/nulls", ["NA", ""], "[source] nulls, entry 2: must not be empty"),
     ("source/nulls", ["?", "?"], "[source] nulls: names something twice"),
     ("source/nulls", [" ?"], "[source] nulls: has spaces around a word; leave them out"),
+    ("source/nulls", {"a": [" ?"]}, "[source] nulls: has spaces around a word; leave them out"),
+    ("source/nulls", {"": ["?"]}, "[source] nulls: must be a list of words, or a table such as"),
     ("source/max_record_bytes", 0, "[source] max_record_bytes: must be at least 1"),
     ("source/max_record_bytes", 2**40, "[source] max_record_bytes: must be at most"),
     ("source/types", {"a b": "int"}, '[source.types] "a b": must be one of "int64"'),

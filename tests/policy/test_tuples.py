@@ -224,7 +224,7 @@ ONE_PROBLEM = [
     ("anonymize/sensitive", "occupation", "[anonymize] sensitive: must be a list of texts"),
     ("anonymize/sensitive", ["a", "a"], "[anonymize] sensitive: names something twice"),
     # columns with two roles
-    ("anonymize/sensitive", ["age"], '[anonymize] sensitive: the column "age" is already [anonymize.quasi] age'),
+    ("stream/carry", ["age"], '[anonymize.quasi] age: the column "age" is already [stream] carry'),
     ("anonymize/sensitive", ["id"], '[anonymize] sensitive: the column "id" is already [stream] person'),
     ("stream/person", "age", '[anonymize.quasi] age: the column "age" is already [stream] person'),
     ("stream/time", "id", '[stream] time: the column "id" is already [stream] person'),

@@ -10,7 +10,7 @@ DateForm = Literal["DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "YYYY
 Encoding = Literal["utf-8", "latin-1", "cp1252"]
 DATE_FORMS: Final[tuple[DateForm, ...]] = get_args(DateForm)
 _PARTS: Final = {"YYYY": r"(\d{4})", "MM": r"(\d\d?)", "DD": r"(\d\d?)"}
-_CLOCK: Final = r"(?:,?[ T]+(\d.*))?$"
+_CLOCK: Final = r"(?:,?[\x20T]+(\d.*))?$"
 _COMMA: Final = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d+)?([eE][+-]?\d+)?$"
 
 

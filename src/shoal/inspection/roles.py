@@ -170,8 +170,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
 
 
 def _differs_everywhere(one: Facts) -> bool:
-    """Whether nearly every row has a value, and most have another: different values in each group cost nothing."""
-    return one.missing <= _MOST_RARE * one.rows and one.distinct > 0.5 * one.rows
+    """Whether every row has a value, and most have another: different values in each group cost nothing."""
+    return not one.missing and one.distinct > 0.5 * one.rows
 
 
 def _hopeless(one: Facts) -> str | None:

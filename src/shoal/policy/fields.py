@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, PlainValidator, ValidationInfo, WrapValidator
 
 from shoal.decode.header_names import SHORT
 from shoal.methods.setting_problems import Step
@@ -123,6 +123,14 @@ def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
+def _by_column(value: Any, read: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return read(value)
+    if not all(isinstance(name, str) and name.strip() for name in value):
+        raise ValueError('must be a list of words, or a table such as {column = ["?"]}')
+    return {name: read(words) for name, words in value.items()}
+
+
 def _delimiter(text: str) -> str:
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise ValueError("must be one ASCII character that is neither a quote nor the end of a line")
@@ -146,6 +154,8 @@ def _separator(text: str) -> str:
 
 
 Words = Annotated[Names, AfterValidator(_bare)]
+WordsOrColumns = Annotated[Words, WrapValidator(_by_column)]
+"""Words for all columns, or those of each column by its name."""
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
 Separator = Annotated[str, AfterValidator(_separator)]
 Header = Annotated[tuple[str, ...] | Literal["short"], PlainValidator(_header)]

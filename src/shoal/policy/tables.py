@@ -22,7 +22,7 @@ from shoal.policy.fields import (
     Places,
     Section,
     Separator,
-    Words,
+    WordsOrColumns,
 )
 
 ROW: Final = "row"
@@ -80,7 +80,7 @@ class FileSource(SourceSection):
     compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
     delimiter: Delimiter = ","
     header: Header | None = None
-    nulls: Words | dict[str, Words] = ()
+    nulls: WordsOrColumns = ()
     encoding: Encoding = "utf-8"
     decimal: Literal[".", ","] = "."
     dates: dict[str, DateForm] = Field(default_factory=dict)

@@ -100,7 +100,7 @@ def _fits(text: str, kind: str) -> bool:
     if kind == "bool":
         return text.lower() in _TRUTH
     if kind == "timestamp":
-        return bool(as_ns([text])[1][0])
+        return _DECIMAL.fullmatch(text) is None and bool(as_ns([text])[1][0])
     return True
 
 

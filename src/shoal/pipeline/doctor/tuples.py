@@ -204,7 +204,7 @@ def _is_whole(column: Any) -> bool:
 def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
     bare = {
         name: own for name, own in method.quasi.items()
-        if isinstance(own, NumericSection) and own.grid is None and not _has_two_values(batch.column(name))
+        if isinstance(own, NumericSection) and own.grid is None and not _is_flag(batch.column(name))
     }  # fmt: skip
     if bare:
         yield Remark(
@@ -232,14 +232,17 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
         )  # fmt: skip
 
 
-def _has_two_values(column: Any) -> bool:
-    """Whether there are at most two values, such as 0 and 1: no grid hides them."""
-    return len(pc.unique(column.drop_null())) <= 2
+def _is_flag(column: Any) -> bool:
+    """Whether all values are 0 or 1: no grid hides them."""
+    if _is_moment(column):
+        return False
+    found = pc.unique(column.drop_null()).to_pylist()
+    return bool(found) and set(found) <= {0, 1}
 
 
 def _hides_nothing(role: Numeric, column: Any) -> bool:
     is_fine = role.grid is not None and role.grid <= 1 and role.high - role.low >= _MOST_CELLS
-    return is_fine and not _is_moment(column) and _is_whole(column) and not _has_two_values(column)
+    return is_fine and not _is_moment(column) and _is_whole(column) and not _is_flag(column)
 
 
 def _is_moment(column: Any) -> bool:
