@@ -30,7 +30,7 @@ class TupleSection(QuasiMethodSection, TupleSettings):
     quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
         description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
     )
-    sensitive: Names = Field((), description="Columns published unchanged that `l`, `entropy_l` and `t` protect.")
+    sensitive: Names = Field((), description="Columns that `l`, `entropy_l` and `t` protect; published unchanged, unless they are quasi-identifiers too.")
 
     @field_validator("reference")
     @classmethod
