@@ -140,6 +140,13 @@ def test_booleans_of_a_table_are_a_category():
     assert set(rule["hierarchy"]["tree"]["*"]) == {"true", "false"}
 
 
+def test_floats_of_a_table_stay_numbers():
+    """A run reads labels from texts, whole numbers and booleans only."""
+    rows = range(200)
+    table = pa.table({"age": [20 + row % 40 for row in rows], "flag": [float(row % 2) for row in rows]})
+    assert propose(look(table), Wishes(person="row")).anonymize["quasi"]["flag"]["kind"] == "numeric"
+
+
 # ---- codes
 
 

@@ -41,8 +41,8 @@ _MEASURED: Final = re.compile(r"(?i)(no|num|nr|number|count|anzahl|total|n)[\s_.
 
 def is_code(one: Facts) -> bool:
     """Whether the numbers of a column are names: by its name, or because there are only two of them."""
-    if one.kind not in ("whole", "number"):
-        return False
+    if one.kind not in ("whole", "number") or (one.kind == "number" and one.written is None):
+        return False  # a run reads no labels from floats of Parquet files, frames or JSON
     if one.distinct <= TWO:
         return True
     return one.kind == "whole" and has_code_name(one.name)
