@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from shoal.decode.base import Decoded, Refused
+from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.doctor.remarks import Remark, Sample
 from shoal.pipeline.doctor.tuples import outcome_words, tuple_remarks
 from shoal.policy import parse_policy
@@ -174,6 +176,49 @@ def test_a_grid_is_proposed(low, high, values, proposed):
     assert sentence.endswith(f"such as {proposed} for 'n'")
     table["anonymize"]["quasi"]["n"]["grid"] = json.loads(proposed)
     parse_policy(table)  # what is proposed can be written
+
+
+def grid_remarks(values, **rule):
+    table = base_table()
+    table["anonymize"] |= {**GOOD, "quasi": {"n": {"kind": "numeric", "low": 0, "high": 100, **rule}}}
+    policy = parse_policy(table)
+    batch = pa.RecordBatch.from_pydict({"id": [f"p{row}" for row in range(len(values))], "n": pa.array(values)})
+    return about("grid", list(tuple_remarks(policy, policy.anonymize, Sample(Decoded(batch, (), {}), True))))
+
+
+def test_a_grid_of_1_hides_nothing_of_whole_numbers():
+    ((level, sentence),) = grid_remarks([17.0, 44.0, 90.0], grid=1)
+    assert level == "look"
+    assert sentence.startswith("column 'n': a grid of 1 hides nothing of whole numbers")
+    assert sentence.endswith("such as 2 for 'n'")
+    assert grid_remarks([17.0, 44.0, 90.0], grid=2) == []
+    assert grid_remarks([17.5, 44.0, 90.0], grid=1) == []
+    assert grid_remarks([1.0, 4.0, 6.0], grid=1, high=8) == []  # too narrow for a wider one
+
+
+def test_there_is_no_advice_about_columns_of_0_and_1():
+    assert grid_remarks([0.0, 1.0, None, 1.0], high=1) == []
+    assert grid_remarks([0, 1, 1, 0], high=1, grid=1) == []
+    assert len(grid_remarks([0.0, 2.0], high=2)) == 1
+
+
+@pytest.mark.parametrize(("every", "is_said"), [(20, True), (2, False)])
+def test_what_diversity_costs_is_said(every: int, is_said: bool, tmp_path: Path):  # noqa: FBT001
+    """One in twenty is ill: most rows find nobody else in a class who has another value."""
+    rows = [f"p{row},{20 + row % 50},{'ill' if row % every == 0 else 'well'}" for row in range(300)]
+    (tmp_path / "in.csv").write_text("\n".join(["id,age,health", *rows]) + "\n")
+    table = {
+        "stream": {"person": "id"},
+        "source": {"kind": "csv", "path": "in.csv"},
+        "anonymize": {"method": "least-loss", "k": 5, "l": 2, "deadline": 75, "reuse": 10, "sensitive": ["health"],
+                      "quasi": {"age": {"kind": "numeric", "low": 0, "high": 100, "grid": 5}}},
+        "sink": {"kind": "csv", "path": "out.csv"},
+    }  # fmt: skip
+    said = [sentence for level, sentence in about("sensitive", examine(parse_policy(table, folder=tmp_path)))
+            if level == "look"]  # fmt: skip
+    assert bool(said) is is_said
+    if is_said:
+        assert "and 0.0% without l: 95% of the values of column 'health' are the same; leave l out" in said[0]
 
 
 def test_sensitive_columns_without_diversity():
