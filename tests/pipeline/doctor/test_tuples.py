@@ -203,7 +203,7 @@ def test_there_is_no_advice_about_columns_of_0_and_1():
 
 
 @pytest.mark.parametrize(("every", "is_said"), [(20, True), (2, False)])
-def test_what_diversity_costs_is_said(every: int, is_said: bool, tmp_path: Path):  # noqa: FBT001
+def test_what_diversity_costs_is_said(every: int, is_said: bool, tmp_path: Path):
     """One in twenty is ill: most rows find nobody else in a class who has another value."""
     rows = [f"p{row},{20 + row % 50},{'ill' if row % every == 0 else 'well'}" for row in range(300)]
     (tmp_path / "in.csv").write_text("\n".join(["id,age,health", *rows]) + "\n")

@@ -223,7 +223,10 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
             f"{_listed(list(exact))}: a grid of 1 hides nothing of whole numbers, so a range ends at two people's own "
             f"values; choose a wider step, such as {_proposed_grids(exact, batch)}",
         )  # fmt: skip
-    wide = [name for name, role in roles.items() if role.grid is not None and 2 * role.grid > role.high - role.low]
+    wide = [
+        name for name, role in roles.items()
+        if role.grid is not None and 2 * role.grid > role.high - role.low and not _is_flag(batch.column(name))
+    ]  # fmt: skip
     if wide:
         yield Remark(
             "look", "grid",
