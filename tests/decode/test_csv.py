@@ -18,6 +18,7 @@ from shoal.decode import decoder_for
 from shoal.decode.base import Decoded, Decoder
 from shoal.decode.columns import misfit_reason
 from shoal.decode.csv import CsvDecoder
+from shoal.decode.spellings import Recoded
 from shoal.errors import InputError, PolicyError, TruncatedInput
 from shoal.kernels import csv_records as kernel
 from shoal.methods.arrow_input import with_gaps
@@ -469,3 +470,46 @@ def test_words_for_a_missing_value():
     assert [problem[:2] for problem in problems] == [(3, "age")]
     without = decode(data, ["id", "job"])[0]
     assert without == [("NA", " ? "), ("a", "NA"), ("b", "NAB"), ("c", "na")]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_another_encoding_is_read_from_any_position(encoding: str) -> None:
+    """Positions are those of the text in UTF-8; a file of another encoding is read up to them."""
+    names = [f"größer {number} é" for number in range(50)]
+    data = "\n".join(["name;place", *(f"{name};Zürich" for name in names)]).encode(encoding)
+    options: dict[str, Any] = {"columns": ["name"], "delimiter": ";", "encoding": encoding, "block_bytes": 64}
+    parts = list(CsvDecoder(Memory(data), **options).batches())
+    assert [name for part in parts for name in part.batch.column(0).to_pylist()] == names
+    assert len(parts) > 3
+    read = 0
+    for part in parts:
+        read += part.rows
+        rest = CsvDecoder(Memory(data), **options).batches(part.position)
+        assert [name for one in rest for name in one.batch.column(0).to_pylist()] == names[read:]
+
+
+def test_a_byte_that_is_no_character_is_marked() -> None:
+    (part,) = CsvDecoder(Memory(b"name\nA\x81\n"), columns=["name"], encoding="cp1252").batches()
+    assert part.batch.column(0).to_pylist() == ["A\ufffd"]
+
+
+class Dripping:
+    """A live stream that sends a few bytes at a time."""
+
+    is_live = True
+
+    def __init__(self, data: bytes) -> None:
+        self._inner = io.BytesIO(data)
+
+    def read_some(self, size: int) -> bytes:
+        return self._inner.read(min(size, 3))
+
+    def read(self, size: int = -1) -> bytes:
+        raise AssertionError("waits for more than there is")
+
+
+def test_a_live_stream_of_another_encoding_is_not_waited_for() -> None:
+    stream = Recoded(Dripping("größer".encode("latin-1")), "latin-1")
+    assert stream.is_live
+    assert stream.read_some(100).decode() == "grö"
+    assert not Recoded(io.BytesIO(b""), "latin-1").is_live

@@ -12,6 +12,7 @@ from shoal.inspection.codes import has_code_name, is_code
 from shoal.inspection.csv_spelling import encoding_of, spelling_of
 from shoal.inspection.derived import find_derived
 from shoal.inspection.missing_words import as_nulls, missing_words
+from shoal.inspection.reading import read_data
 from shoal.inspection.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
 
 
@@ -85,6 +86,14 @@ def test_words_are_for_all_columns_only_where_no_other_column_has_them():
 )
 def test_encodings(head, encoding):
     assert encoding_of(head) == encoding
+
+
+def test_another_encoding_is_found_although_the_file_begins_in_ascii(tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_bytes(b"id,town\n" + b"1,Bern\n" * 60_000 + "2,Zürich\n".encode("latin-1"))
+    data = read_data(path, 1_000_000)
+    assert data.source["encoding"] == "cp1252"
+    assert data.table.column("town")[-1].as_py() == "Zürich"
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,24 @@ def _pattern(form: DateForm) -> tuple[str, dict[str, int]]:
 class Recoded:
     """A stream of text in an encoding of one byte a character, as UTF-8."""
 
-    is_live = False
-
     def __init__(self, stream: Any, encoding: str) -> None:
         self._stream, self._encoding = stream, encoding
 
     def read(self, size: int = -1) -> bytes:
         """Read, and encode again; a byte that stands for nothing becomes U+FFFD."""
-        return bytes(self._stream.read(size)).decode(self._encoding, "replace").encode()
+        return self._recoded(self._stream.read(size))
+
+    def read_some(self, size: int) -> bytes:
+        """Read what is there of a live stream."""
+        return self._recoded(getattr(self._stream, "read_some", self._stream.read)(size))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the stream may fall silent."""
+        return bool(getattr(self._stream, "is_live", False))
+
+    def _recoded(self, part: bytes) -> bytes:
+        return bytes(part).decode(self._encoding, "replace").encode()
 
     def seekable(self) -> bool:
         """Positions are those of the text in UTF-8."""

@@ -30,7 +30,11 @@ class TupleSection(QuasiMethodSection, TupleSettings):
     quasi: Annotated[dict[str, Quasi], BeforeValidator(require_tables)] = Field(
         description="add a table [anonymize.quasi.<column>] for each quasi-identifier"
     )
-    sensitive: Names = Field((), description="Columns that `l`, `entropy_l` and `t` protect; published unchanged, unless they are quasi-identifiers too.")
+    sensitive: Names = Field(
+        (),
+        description="Columns that `l`, `entropy_l` and `t` protect; published unchanged, unless they are "
+        "quasi-identifiers too.",
+    )
 
     @field_validator("reference")
     @classmethod
