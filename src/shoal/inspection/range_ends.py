@@ -28,7 +28,7 @@ _FEWEST_CELLS: Final = 8
 _MOST_OFFSETS: Final = 20
 _ROUNDING: Final = 1e-9
 _MOST_WIDER: Final = 1.25
-_MOST_COST: Final = 0.03
+_MOST_COST: Final = 0.02
 """How much wider ranges may become: by a factor, and by a share of the domain."""
 _STEPS: Final = (1, 2, 5)
 _DAYS: Final = (1, 2, 7, 14, 30, 90, 180, 365)

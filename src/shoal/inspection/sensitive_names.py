@@ -9,7 +9,7 @@ from typing import Final
 from shoal.inspection.column_names import words, words_of
 
 _STEMS: Final = words("""
-    diagnos krankheit erkrankung illness disease sickness sygdom sykdom sjukdom maladie malattia enfermedad doenca
+    wage diagnos krankheit erkrankung illness disease sickness sygdom sykdom sjukdom maladie malattia enfermedad doenca
     choroba nemoc betegseg zdrowie sairau symptom disabilit behinderung handicap depress psychiat hiv cancer krebs
     diabet tumor tumour epilep asthma medication medikament medicament medicijn therap suicid selbstmord abortion
     pregnan schwanger alcohol alkohol smok tobacco rauch tabac substance addict sucht chronic chronisch comorbid
