@@ -125,7 +125,7 @@ FOR_ALL_TUPLES = [
     Change("deadline", {**TIMED, "deadline": "60s"}, TIMED),
     *to("reuse", 30, 0),
     Change("reuse", {**TIMED, "reuse": "5s"}, TIMED),
-    *to("nulls", "common", "paper"),
+    *to("missing", "hidden", "paper"),
     *to("min_carriers", 3),
     *to("l", 3),
     *to("entropy_l", 2.5),
@@ -148,7 +148,7 @@ OWN_OF_TUPLES = {
 
 def _of_all_tuples(method: str) -> Iterator[Change]:
     """The clusters of fads-varied lack the same values in all rows: how missing values are shown cannot matter."""
-    of_missing_values = ("nulls", "min_carriers") if method == "fads-varied" else ()
+    of_missing_values = ("missing", "min_carriers") if method == "fads-varied" else ()
     for change in FOR_ALL_TUPLES:
         yield replace(change, has_effect=change.name not in of_missing_values)
 

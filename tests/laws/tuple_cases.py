@@ -156,7 +156,7 @@ TUPLE_CASES = [
     for case in (
         tuple_case(method, "plain", {}, people(100)),
         tuple_case(method, "timed", {**TIMED, "l": 2, "suppressed": "root"}, people(100, seed=2)),
-        tuple_case(method, "t", {"t": 0.6, "reference": 30, "nulls": "common"}, people(80, seed=3), flat=False),
+        tuple_case(method, "t", {"t": 0.6, "reference": 30, "missing": "hidden"}, people(80, seed=3), flat=False),
     )
 ] + [
     tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "min_carriers": 3}, people(80, seed=4)),
@@ -171,7 +171,7 @@ TUPLE_CASES = [
     tuple_case("least-loss", "lanes", {**IN_LANES, "threads": 3, "max_share": 0.6}, people(140, seed=14)),
     tuple_case("k-varp", "declared", {"t": 0.7, "reference": DECLARED}, people(80, seed=7), flat=False),
     tuple_case("k-varp", "entropy", {**TIMED, "entropy_l": 1.5}, people(80, seed=8), flat=False),
-    tuple_case("iot-anonymization", "paper", {"nulls": "paper"}, people(80, seed=9), flat=False),
+    tuple_case("iot-anonymization", "paper", {"missing": "paper"}, people(80, seed=9), flat=False),
 ]  # fmt: skip
 WRONG_STARTS = [
     tuple_case(method, "wrong-start", TIMED, people(80, seed=6, wrong_start=True), flat=False)
@@ -179,6 +179,6 @@ WRONG_STARTS = [
 ]
 """Streams whose clock starts over; who looks at them later can only say that it did."""
 PAPER_CASES = [
-    tuple_case(method, "paper", {"nulls": "paper"}, people(80, seed=9), flat=False) for method in ("fads", "k-varp")
+    tuple_case(method, "paper", {"missing": "paper"}, people(80, seed=9), flat=False) for method in ("fads", "k-varp")
 ]
 """What is published as in the papers is not k-anonymous where values are missing; the auditor must say so."""

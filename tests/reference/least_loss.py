@@ -261,9 +261,9 @@ class LeastLossTwin(TupleTwin):
         return sorted(chosen, key=lambda one: one.number)
 
     def needed(self, wanted: int) -> int:
-        if self.nulls == "strict":
+        if self.missing == "covered":
             return self.min_carriers if self.min_carriers is not None else (self.k + 1) // 2
-        return wanted if self.nulls == "common" else 1
+        return wanted if self.missing == "hidden" else 1
 
     def narrow(self, pool: Sequence[Held], members: Sequence[Held], scores: dict[int, float]) -> list[Held]:
         taken, chosen = people(members), {one.number for one in members}

@@ -369,7 +369,7 @@ class TupleTwin:
     k: int = 5
     deadline: int = 30
     reuse: int = 20
-    nulls: str = "strict"
+    missing: str = "covered"
     min_carriers: int | None = None
     l: int | None = None  # noqa: E741
     entropy_l: float | None = None
@@ -554,9 +554,9 @@ class TupleTwin:
         return self.max_share is None or max(rows.values()) <= self.max_share * rows.total() + 1e-9
 
     def is_shown(self, carriers: int, by_everyone: bool) -> bool:
-        if self.nulls == "paper":
+        if self.missing == "paper":
             return carriers >= 1
-        if self.nulls == "common":
+        if self.missing == "hidden":
             return by_everyone
         return carriers >= (math.ceil(self.k / 2) if self.min_carriers is None else self.min_carriers)
 
@@ -575,7 +575,7 @@ class TupleTwin:
             cluster.shown[at] and self.attributes[at].covers(cluster.hulls[at], one.values[at]) for at in one.carried
         ):
             return False
-        if self.nulls == "common" and any(shown and at not in one.carried for at, shown in enumerate(cluster.shown)):
+        if self.missing == "hidden" and any(shown and at not in one.carried for at, shown in enumerate(cluster.shown)):
             return False
         if self.exact_reuse and cluster.patterns != {one.carried}:
             return False
@@ -621,7 +621,7 @@ class TupleTwin:
         )
 
     def published(self, one: Held, cluster: Cluster) -> tuple[Any, ...]:
-        own_only = self.nulls == "paper" and not self.imputes
+        own_only = self.missing == "paper" and not self.imputes
         return tuple(
             hull if shown and (at in one.carried or not own_only) else None
             for at, (hull, shown) in enumerate(zip(cluster.hulls, cluster.shown, strict=True))

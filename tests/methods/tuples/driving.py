@@ -170,14 +170,14 @@ def diversities() -> st.SearchStrategy[dict[str, Any]]:
 def settings_of(draw: st.DrawFn, method: str, *, timed: bool) -> dict[str, Any]:
     """Settings of a method; spans in arrivals, or in seconds when timed."""
     k = draw(st.integers(2, 5))
-    nulls = draw(st.sampled_from(["strict", "strict", "common", "paper"]))
-    shares = [None] if nulls == "paper" else [None, None, 1 / k, 0.5, 0.6, 0.75, 1.0]
+    missing = draw(st.sampled_from(["covered", "covered", "hidden", "paper"]))
+    shares = [None] if missing == "paper" else [None, None, 1 / k, 0.5, 0.6, 0.75, 1.0]
     return {
         "k": k,
         "max_share": draw(st.sampled_from(shares)),
         "deadline": draw(st.integers(1, 12)),
         "reuse": draw(st.sampled_from([0, 1, 3, 15])),
-        "nulls": nulls,
+        "missing": missing,
         "min_carriers": draw(st.one_of(st.none(), st.integers(1, k))),
         "groups": draw(st.sampled_from([False] * 5 + [True])),
         "suppressed": draw(st.sampled_from(["drop", "root"])),

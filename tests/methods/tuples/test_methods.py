@@ -492,9 +492,9 @@ def test_promises():
     assert "at least 3 of them" in strict.statement
     assert (strict.max_delay_ns, strict.max_pending, strict.max_delay_arrivals) == (None, 2, 2)
     assert strict.parameters["k"] == 5
-    assert "all of whom carried what is shown" in make(nulls="common").guarantee.statement
-    assert "this is not k-anonymity" in make(nulls="paper").guarantee.statement
-    shown = make(nulls="paper", l=3).guarantee.statement
+    assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
+    assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
+    shown = make(missing="paper", l=3).guarantee.statement
     assert shown.endswith("each cluster, but not each class of equal rows, with at least 3 different sensitive values")
     diverse = make(l=3, entropy_l=2.5, t=0.25).guarantee.statement
     for part in ("at least 3 different sensitive values", "at least log 2.5", "within 0.25 of the reference"):
@@ -535,7 +535,7 @@ def test_a_snapshot_is_of_one_method_one_key_and_one_set_of_parameters():
     made = make()
     made.push_batch(SOME)
     state = made.snapshot()
-    for other in (make(KVarp), make(k=3), make(deadline=3), make(quasi=[TOWN, AGE]), make(nulls="paper")):
+    for other in (make(KVarp), make(k=3), make(deadline=3), make(quasi=[TOWN, AGE]), make(missing="paper")):
         with pytest.raises(CheckpointError, match="of another method or of other parameters"):
             other.restore(state)
     with pytest.raises(ShoalError, match="another key"):

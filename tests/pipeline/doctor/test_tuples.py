@@ -75,7 +75,7 @@ def test_missing_values():
     ((level, sentence),) = about("missing", remarks_on(rows, given={"min_carriers": 2}))
     assert level == "look"
     assert "40.0% of its values are missing; too few values" in sentence
-    given = {"nulls": "common", "min_carriers": None}
+    given = {"missing": "hidden", "min_carriers": None}
     assert about("missing", remarks_on(rows, given=given))[0][0] == "good"
     rows += [{**row, "age": None} for row in ROWS]
     assert about("missing", remarks_on(rows, given=given))[0][0] == "look"

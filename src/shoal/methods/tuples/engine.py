@@ -246,11 +246,11 @@ class TupleEngine:
 
 
 _PROMISES: Final = {
-    "strict": (
+    "covered": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
         "different people, and each attribute shown was carried by at least {carriers} of them"
     ),
-    "common": (
+    "hidden": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
         "different people, all of whom carried what is shown"
     ),
@@ -276,8 +276,8 @@ def guarantee_of(method: str, settings: TupleSettings) -> Guarantee:
 
 
 def _statement(settings: TupleSettings) -> str:
-    each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
-    parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.carriers)]
+    each = "each cluster, but not each class of equal rows," if settings.missing == "paper" else "each"
+    parts = [_PROMISES[settings.missing].format(k=settings.k, carriers=settings.carriers)]
     if settings.distinct_l > 1:
         parts.append(f"{each} with at least {settings.distinct_l} different known sensitive values, or none")
     if settings.entropy > 1.0:

@@ -40,8 +40,8 @@ class KVarp(StreamMethod):
     Pending tuples that carry the same attributes form a partition. An expiring tuple is published with its nearest in
     its own partition if k people are there; else the most similar partitions are added until there are k people.
 
-    As published, the method keeps each row's missing values missing (``nulls="paper"``), which distinguishes rows of
-    one cluster: most of them are in a class smaller than k. The default is ``"strict"``.
+    As published, the method keeps each row's missing values missing (``missing="paper"``), which distinguishes rows of
+    one cluster: most of them are in a class smaller than k. The default is ``"covered"``.
     :class:`shoal.LeastLoss` usually loses less.
 
     Parameters
