@@ -17,8 +17,8 @@ import numpy.typing as npt
 from shoal.errors import ShoalError
 
 ROWS_NAMED: Final = 10
-_TABLES: Final = ("epochs", "unchanged_columns")
-"""Metrics that are printed as tables."""
+_OWN_LINES: Final = ("epochs", "unchanged_columns", "filled_cells")
+"""Metrics that are printed as tables or sentences."""
 _LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
 _PARTS: Final = {"records_by_k": "k = "}
 """What is printed before the parts of a metric."""
@@ -112,8 +112,18 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [_metric(name, value) for name, value in metrics.items() if name not in _TABLES]
-    return plain + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+    plain = [_metric(name, value) for name, value in metrics.items() if name not in _OWN_LINES]
+    filled = [f"  {filled_in_words(metrics['filled_cells'])}"] if "filled_cells" in metrics else []
+    return plain + filled + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+
+
+def filled_in_words(found: Mapping[str, Any]) -> str:
+    """Say how many cells show something that their record does not have, from the metric ``filled_cells``."""
+    cells = found["cells"]
+    by_column = ", ".join(f"{count:,} in {name}" for name, count in found["columns"].items())
+    where = f": {by_column}" if by_column else ""
+    who = f"{cells:,} cell shows" if cells == 1 else f"{cells:,} cells show"
+    return f"{who} something although the record has nothing there{where}"
 
 
 def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:

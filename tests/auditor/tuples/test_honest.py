@@ -10,6 +10,11 @@ MINUTE = 60 * SECOND
 WAYS = [
     {},
     {"missing": "hidden"},
+    {"missing": "own"},
+    {"missing": "own", "groups": True},
+    {"missing": "own", "l": 2, "deadline": 20, "reuse": 20},
+    {"missing": "own", "t": 0.5, "reference": 40, "deadline": 20},
+    {"missing": "own", "is_timed": True, "deadline": 2 * MINUTE, "reuse": MINUTE},
     {"min_carriers": 1},
     {"min_carriers": 3},
     {"groups": True},
