@@ -369,7 +369,7 @@ class TupleTwin:
     k: int = 5
     deadline: int = 30
     reuse: int = 20
-    missing: str = "covered"
+    missing: str = "own"
     min_carriers: int | None = None
     l: int | None = None  # noqa: E741
     entropy_l: float | None = None
@@ -394,6 +394,9 @@ class TupleTwin:
         self.clusters = 0
         self.clock: int | None = None
         self.held: dict[int, Held] = {}
+        self.rare_patterns = 0
+        self.at_end: int | None = None
+        """How many people were pending when the flush began."""
         self.pool: list[Cluster] = []
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=self.reference if isinstance(self.reference, int) else 0)
 
@@ -426,9 +429,11 @@ class TupleTwin:
         return self.decide_due()
 
     def flush(self) -> list[Decision]:
+        self.at_end = len(people(self.held.values()))
         decisions: list[Decision] = []
         while self.held:
             decisions += self.decide(next(iter(self.held.values())), self.now, can_wait=False)
+        self.at_end = None
         return decisions
 
     @property
@@ -456,6 +461,10 @@ class TupleTwin:
     def after_insert(self, one: Held) -> list[Decision]:
         """A tuple came in, and everything due has been decided."""
         return []
+
+    def alike(self, first: Held) -> list[Held]:
+        """Pending tuples that may be published with one, itself among them."""
+        return [one for one in self.held.values() if self.missing != "own" or one.carried == first.carried]
 
     def candidates(self, first: Held) -> list[Held] | None:
         """Tuples the expiring one may form a cluster with, itself among them; None if they are too few people."""
@@ -556,7 +565,7 @@ class TupleTwin:
     def is_shown(self, carriers: int, by_everyone: bool) -> bool:
         if self.missing == "paper":
             return carriers >= 1
-        if self.missing == "hidden":
+        if self.missing in ("own", "hidden"):
             return by_everyone
         return carriers >= (math.ceil(self.k / 2) if self.min_carriers is None else self.min_carriers)
 
@@ -577,7 +586,7 @@ class TupleTwin:
             return False
         if self.missing == "hidden" and any(shown and at not in one.carried for at, shown in enumerate(cluster.shown)):
             return False
-        if self.exact_reuse and cluster.patterns != {one.carried}:
+        if (self.exact_reuse or self.missing == "own") and cluster.patterns != {one.carried}:
             return False
         if not self.is_fair(cluster.rows + Counter([one.person])):
             return False
@@ -628,6 +637,9 @@ class TupleTwin:
         )
 
     def suppress(self, one: Held, now: int) -> Decision:
+        pending = len(people(self.held.values())) if self.at_end is None else self.at_end
+        is_divided = self.missing == "own" and any(len(x.carried) < len(self.attributes) for x in self.held.values())
+        self.rare_patterns += is_divided and len(people(self.alike(one))) < self.k <= pending
         del self.held[one.number]
         empty = (None,) * len(self.attributes)
         return Decision(one.row, "suppressed", None, empty, now - one.arrived, None, None, 1.0, 1.0)

@@ -78,8 +78,6 @@ class TupleSection(QuasiMethodSection, TupleSettings):
 
 def _unused_problems(table: Table) -> Iterator[Problem]:
     """Keys that have no effect without another."""
-    if table.get("min_carriers") is not None and table.get("missing", "covered") in ("hidden", "paper"):
-        yield ("min_carriers",), 'is used only with missing = "covered"; set that, or leave it out'
     if table.get("sensitive") in (None, []):
         for key in ("l", "entropy_l", "t"):
             if key in table:

@@ -14,9 +14,12 @@ from shoal.kernels.tuples.layout import (
     C_SHOWN,
     CLASS_REFERENCE,
     COST,
+    COVERED,
     DEADLINE,
     DELAYS,
+    ENDING,
     FIELDS,
+    FILLED,
     FORMED,
     FULL,
     G_FIELDS,
@@ -38,6 +41,7 @@ from shoal.kernels.tuples.layout import (
     MASKS,
     MEMBER,
     MERGED,
+    MISSING_MODE,
     NO_GROUP,
     NOW,
     O_AT,
@@ -49,18 +53,24 @@ from shoal.kernels.tuples.layout import (
     OUT_MASKS,
     OUT_ROWS,
     PENALTY,
+    PEOPLE,
+    PEOPLE_AT_END,
     POOL_SIZE,
+    RARE,
     RELEASED,
     REUSED,
     ROW,
+    SHOWS_ROOT,
     SKIP_MERGED,
     SUPPRESSED,
     TIMED,
     TYPICAL,
     TYPICAL_OF,
+    VALUES,
     K,
 )
-from shoal.kernels.tuples.queue import mask_words, remove_pending
+from shoal.kernels.tuples.patterns import count_alike, is_divided
+from shoal.kernels.tuples.queue import count_keys, mask_words, remove_pending
 from shoal.kernels.tuples.reuse import is_capped, is_uniform, keep_draft, log_reuse
 
 _SECOND = 1e9
@@ -114,8 +124,38 @@ def write_decision(s, at, verdict, group, own, whole):
 
 
 @piece
+def count_filled(s, c, i):
+    """Count the attributes that a row of cluster c shows although tuple i lacks them; nothing is filled with OWN."""
+    if s.tally[INCOMPLETE] == 0 or s.plan[MISSING_MODE] != COVERED:
+        return
+    attributes = width(s)
+    for a in range(attributes):
+        value = s.pending_f[VALUES + a, i]
+        s.tally[FILLED] += value != value and s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
+
+
+@piece
+def count_filled_root(s, t):
+    """Count the attributes that suppressed tuple t lacks, if its row is published at the roots."""
+    for a in range(width(s) if s.plan[SHOWS_ROOT] else 0):
+        s.tally[FILLED] += s.pending_f[VALUES + a, t] != s.pending_f[VALUES + a, t]
+
+
+@piece
+def is_rare(s, t):
+    """Whether t has no cluster because it lacks what too few others lack: k people are pending, but not alike.
+
+    During a flush, the people count that were pending when it began.
+    """
+    people = s.tally[PEOPLE_AT_END] if s.tally[ENDING] else count_keys(s, PEOPLE)
+    return is_divided(s) and people >= s.plan[K] and count_alike(s, t)[1] < s.plan[K]
+
+
+@piece
 def suppress(s, t):
     """Decide not to publish tuple t."""
+    s.tally[RARE] += is_rare(s, t)
+    count_filled_root(s, t)
     write_decision(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
     remove_pending(s, t)
 
@@ -168,6 +208,7 @@ def publish_draft(s, members):
         if m == 0 or not do_all_lose_the_same:
             own, whole = own_loss(s, c, at), whole_loss(s, c, at)
         lost += own
+        count_filled(s, c, at)
         write_decision(s, at, IS_RELEASED, group, own, whole)
         remove_pending(s, at)
     learn_typical(s, c, lost / members)
@@ -188,6 +229,7 @@ def learn_typical(s, c, lost):
 def reuse_cluster(s, c, t):
     """Publish tuple t as one more row of a published cluster."""
     group = write_group(s, c, s.pool_i[c, GROUP], 1)
+    count_filled(s, c, t)
     write_decision(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
     if s.plan[IS_DIVERSE]:
         add_values(s, c, t, 1.0)

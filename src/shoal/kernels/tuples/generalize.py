@@ -28,6 +28,7 @@ from shoal.kernels.tuples.layout import (
     MIN_CARRIERS,
     MISSING_MODE,
     NUMERIC,
+    OWN,
     PAIRS_AT,
     PAPER,
     PERSON,
@@ -136,7 +137,7 @@ def is_shown(plan, carriers, members):
     """Whether a cluster shows an attribute, given how many of its members carry it."""
     if plan[MISSING_MODE] == HIDDEN:
         return carriers == members
-    if plan[MISSING_MODE] == PAPER:
+    if plan[MISSING_MODE] == PAPER or plan[MISSING_MODE] == OWN:  # with OWN all members carry it, or none
         return carriers > 0
     return carriers >= plan[MIN_CARRIERS]
 

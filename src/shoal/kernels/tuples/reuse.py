@@ -30,6 +30,7 @@ from shoal.kernels.tuples.layout import (
     MISSING_MODE,
     NEAREST,
     NOW,
+    OWN,
     PEOPLE,
     PERSON,
     POOL_HEAD,
@@ -176,7 +177,7 @@ def covers(s, c, t):
         value = s.pending_f[first_raw + a, t]
         is_shown = s.pool_i[c, FIELDS + C_SHOWN * attributes + a]
         if value != value:
-            if s.plan[MISSING_MODE] == HIDDEN and is_shown:
+            if is_shown and (s.plan[MISSING_MODE] == HIDDEN or s.plan[MISSING_MODE] == OWN):
                 return False
         elif (
             not is_shown or value < s.pool_f[c, C_LOW * attributes + a] or value > s.pool_f[c, C_HIGH * attributes + a]

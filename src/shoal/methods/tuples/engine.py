@@ -73,7 +73,9 @@ class TupleEngine:
 
         ``loss`` is the average over decided rows of what a row lost of the attributes it carries (a suppressed row
         lost all), ``loss_all`` the same over all attributes, ``cost`` the loss grown by ``1 + alpha`` for every
-        arrival (or second) of delay. ``delay`` and ``max_delay`` are in arrivals or seconds.
+        arrival (or second) of delay. ``delay`` and ``max_delay`` are in arrivals or seconds. ``rare_patterns`` counts
+        rows that were suppressed although k people were pending, because fewer than k lacked the same attributes;
+        ``filled`` counts published values of attributes that their records lack.
         """
         tally, sums = self.decider.tally, self.decider.sums
         decided = max(int(tally[t.RELEASED] + tally[t.SUPPRESSED]), 1)
@@ -88,6 +90,8 @@ class TupleEngine:
             "merged": int(tally[t.MERGED]),
             "reused": int(tally[t.REUSED]),
             "suppressed": int(tally[t.SUPPRESSED]),
+            "rare_patterns": int(tally[t.RARE]),
+            "filled": int(tally[t.FILLED]),
             "clamped": self.counts.clamped,
         }
 
@@ -246,6 +250,10 @@ class TupleEngine:
 
 
 _PROMISES: Final = {
+    "own": (
+        "every published combination of quasi-identifiers is shared by at least {k} different people, each of "
+        "whom has a value for what it shows and none for what it does not"
+    ),
     "covered": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
         "different people, and each attribute shown was carried by at least {carriers} of them"

@@ -11,7 +11,7 @@ from shoal.methods.base import StreamMethod
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
-from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings, VariedSettings
 from shoal.schema import Schema
 
 
@@ -38,7 +38,7 @@ class IotAnonymization(StreamMethod):
 
     method: ClassVar[str] = "iot-anonymization"
     kernel: ClassVar[Any] = staticmethod(run_partitioned)
-    settings_class: ClassVar[type[TupleSettings]] = TupleSettings
+    settings_class: ClassVar[type[TupleSettings]] = VariedSettings
 
     def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
         self._start_for(schema, **given)

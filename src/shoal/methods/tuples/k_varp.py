@@ -14,11 +14,11 @@ from shoal.methods.settings import Share
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
-from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings, VariedSettings
 from shoal.schema import Schema
 
 
-class KVarpSettings(TupleSettings):
+class KVarpSettings(VariedSettings):
     """Parameters of K-VARP."""
 
     likeness: Share = Field(

@@ -30,13 +30,17 @@ from shoal.methods.settings import (
 )
 from shoal.schema import Categorical, Schema
 
-Missing = Literal["covered", "hidden", "paper"]
+Missing = Literal["own", "hidden", "covered", "paper"]
 Suppressed = Literal["drop", "root"]
 Shares = Mapping[str, Mapping[Any, float]]
 Reference = int | Shares
 
-_MODES: Final = {"covered": t.COVERED, "hidden": t.HIDDEN, "paper": t.PAPER}
+_MODES: Final = {"own": t.OWN, "hidden": t.HIDDEN, "covered": t.COVERED, "paper": t.PAPER}
 _ROUNDING: Final = 1e-9
+MISSING: Final = (
+    'What rows show of attributes that some of them lack: `"own"` publishes rows with rows that lack the same, '
+    '`"hidden"` shows what all of a cluster have, `"covered"` what enough of them have; see guarantees/tuples.md.'
+)
 
 
 class TupleParameters(TypedDict, total=False):
@@ -99,9 +103,7 @@ class TupleSettings(SchemaSettings):
     reuse: Span = Field(
         200, description="How long a published cluster may accept further rows: a count or a duration, like `deadline`."
     )
-    missing: Missing = Field(
-        "covered", description="What is shown of attributes that some rows of a cluster lack; see guarantees/tuples.md."
-    )
+    missing: Missing = Field("own", description=MISSING)
     min_carriers: Count | None = Field(
         None,
         description='With `missing = "covered"`, an attribute is shown if this many people of the cluster carry it; '
@@ -145,6 +147,9 @@ class TupleSettings(SchemaSettings):
         k, least, share = given.get("k", 50), given.get("min_carriers"), given.get("max_share")
         if is_whole(k) and is_whole(least) and least > k:
             yield ("min_carriers",), "must be at most k"
+        missing = given.get("missing", cls.model_fields["missing"].default)
+        if least is not None and missing in _MODES and missing != "covered":
+            yield ("min_carriers",), 'is used only with missing = "covered"; set that, or leave it out'
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
             return  # reported as such
         if is_whole(k) and k > 0 and share * k < 1 - _ROUNDING:
@@ -171,7 +176,7 @@ class TupleSettings(SchemaSettings):
         if self.missing == "paper":
             found.append(
                 'missing = "paper" is not k-anonymous: rows differ in which values are missing; it is there for '
-                'comparison, use "covered" to publish'
+                "comparison, use another to publish"
             )
         elif self.min_carriers == 1:
             found.append("min_carriers = 1: one person's value may be published for a whole class; choose at least 2")
@@ -237,6 +242,7 @@ class TupleSettings(SchemaSettings):
         plan[t.MISSING_MODE], plan[t.MIN_CARRIERS] = _MODES[self.missing], self.carriers
         plan[t.IN_GROUPS], plan[t.DISTINCT] = self.groups, self.distinct_l
         plan[t.REFERENCE], plan[t.IS_DIVERSE] = self.remembers, self.is_diverse
+        plan[t.SHOWS_ROOT] = self.suppressed == "root"
         return plan
 
     def ratios(self) -> npt.NDArray[np.float64]:
@@ -273,6 +279,12 @@ class TupleSettings(SchemaSettings):
         if self.declared is None:
             return None
         return {name: sorted(map(list, shares.items()), key=str) for name, shares in self.declared.items()}
+
+
+class VariedSettings(TupleSettings):
+    """What methods for streams whose attributes come and go are asked for: rows that lack different ones may merge."""
+
+    missing: Literal["hidden", "covered", "paper"] = Field("covered", description=MISSING)
 
 
 def _span_problems(given: Given) -> Iterator[Problem]:

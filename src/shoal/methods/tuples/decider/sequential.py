@@ -108,7 +108,8 @@ class SequentialDecider:
         return parts or [self._nothing]  # most single records decide nothing
 
     def finish(self) -> list[Decided]:
-        self.tally[t.ENDING] = 1
+        people = self.memory.stream.slots.shape[2] - self.tally[t.FREE_PEOPLE]
+        self.tally[t.ENDING], self.tally[t.PEOPLE_AT_END] = 1, people
         decided = self.take(no_arrivals(self.memory.sizes))
         self.tally[t.ENDING] = 0
         return decided
