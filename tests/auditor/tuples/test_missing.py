@@ -13,6 +13,7 @@ from shoal.auditor import audit
 from shoal.auditor.policy import read_policy
 from shoal.auditor.report.evidence_report import report_evidence
 from shoal.auditor.tuples.promise import read_tuple_promise
+from shoal.errors import PolicyError
 from tests.auditor.tuples.naive import RELEASE, TRACE, TRUTH, Run, lacks, policy, records, table
 from tests.reference.effort import tries
 
@@ -172,12 +173,12 @@ def test_a_sensitive_or_carried_value_that_was_filled_or_hidden(mode, value, nam
     rows[1][name] = value
     report = by_hand(rows, truth, missing=mode)
     assert codes(report)[code] == (1,)
-    assert report.metrics["filled_cells"] == {"cells": 1, "columns": {name: 1}}
+    assert report.metrics["filled_cells"] == {"cells": 1, "at_root": 0, "columns": {name: 1}}
     assert ("filled-cells" in codes(report)) == (mode in ("own", "hidden"))
     rows[1][name], rows[2][name] = None, None
     report = by_hand(rows, truth, missing=mode)
     assert codes(report) == {code: (2,)}
-    assert report.metrics["filled_cells"] == {"cells": 0, "columns": {}}
+    assert report.metrics["filled_cells"] == {"cells": 0, "at_root": 0, "columns": {}}
 
 
 # ---- cells that were filled
@@ -188,7 +189,7 @@ def test_filled_cells_are_counted(mode):
     truth = [*map(person, "ab"), person("c", tree=None), person("d", age=None, tree=None), person("e", age=None)]
     rows = [shown()] * 5
     report = by_hand(rows, truth, groups=(0,) * 5, missing=mode, min_carriers=1)
-    assert report.metrics["filled_cells"] == {"cells": 4, "columns": {"age": 2, "tree": 2}}
+    assert report.metrics["filled_cells"] == {"cells": 4, "at_root": 0, "columns": {"age": 2, "tree": 2}}
     words = "4 cells show something although the record has nothing there: 2 in age, 2 in tree"
     assert words in report.text()
     warned = [found for found in report.warnings if found.code == "filled-cells"]
@@ -199,12 +200,44 @@ def test_filled_cells_are_counted(mode):
 
 def test_nothing_is_filled_where_every_row_keeps_its_nulls(own):
     report = own.audit()
-    assert report.metrics["filled_cells"] == {"cells": 0, "columns": {}}
+    assert report.metrics["filled_cells"] == {"cells": 0, "at_root": 0, "columns": {}}
     assert "0 cells show something" in report.text()
     for partial in ({"trace": False}, {"truth": False}):
         partly = own.audit(**partial)
         assert "filled_cells" not in partly.metrics
         assert any("cells that show" in sentence.lower() for sentence in partly.not_checked)
+
+
+@pytest.mark.parametrize("mode", ["own", "hidden", "covered"])
+def test_suppressed_rows_at_the_root_fill_cells_that_the_policy_asks_for(mode):
+    run = Run(records(80, people=20, missing=0.3), k=4, deadline=6, root=True, missing=mode)
+    suppressed = [entry["row"] for entry in run.trace if entry["verdict"] == "suppressed"]
+    filled = sum(len(lacks(run.truth[row])) for row in suppressed)
+    if mode == "covered":  # as a default, which asks for nothing
+        del run.promised["anonymize"]["missing"]
+        run.promised["anonymize"]["method"] = "k-varp"
+    report = run.audit()
+    metric = report.metrics["filled_cells"]
+    assert metric["at_root"] == filled > 0
+    assert f"; {filled} of them in suppressed rows published at the root" in report.text()
+    warned = [found.count for found in report.warnings if found.code == "filled-cells"]
+    assert warned == ([metric["cells"] - filled] if mode == "covered" else [])
+    assert (metric["cells"] == filled) == (mode != "covered")
+
+
+def test_a_row_at_the_root_that_keeps_its_nulls():
+    """Its pattern of missing values would show."""
+    run = Run(records(80, people=20, missing=0.3), k=4, deadline=6, root=True, missing="own")
+    row = next(at for at in range(len(run.release)) if run.trace[run.entry_of(at)]["verdict"] == "suppressed"
+               and lacks(record_of(run, at)) == {"tree"})  # fmt: skip
+    run.release[row]["tree"] = None
+    assert codes(run.audit()) == {"root-row": (row,)}
+    assert "below-k" in codes(run.audit(trace=False))
+
+
+def test_the_old_key_is_refused():
+    with pytest.raises(PolicyError, match="the key is missing"):
+        read_tuple_promise(read_policy(policy(nulls="paper")))
 
 
 @pytest.mark.parametrize(

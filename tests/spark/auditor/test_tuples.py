@@ -73,7 +73,7 @@ def test_a_sound_release_with_gaps(tmp_path: Path, mode: str | None) -> None:
     here, there = both(evidence, tmp_path)
     same_report(here, there)
     assert there.findings == ()
-    assert there.metrics["filled_cells"] == {"cells": 0, "columns": {}}
+    assert there.metrics["filled_cells"] == {"cells": 0, "at_root": 0, "columns": {}}
 
 
 def one_too_few(evidence: Evidence) -> None:

@@ -204,7 +204,8 @@ class _Judge(RowJudge):
             rule = self.promise.rule_of_nulls
             check_cover(self.attributes, link.row, link.known, self.notes, missing=rule, exempt=link.is_root)
             unchanged = check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
-            count_filled(self.attributes, link.row, unchanged).note(self.notes, is_asked=self.promise.asks_for_filled)
+            filled = count_filled(self.attributes, link.row, unchanged, link.is_root)
+            filled.note(self.notes, is_asked=self.promise.asks_for_filled)
             check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
 
     def _judge_classes(self, is_root: Bools, person: Ints | None) -> Classes:

@@ -99,7 +99,8 @@ class CheckRecords:
         yield result(
             Checked(
                 notes.findings, sum_loss(attributes, link, decisions), delays or WrittenDelays(), undecided,
-                int(link.is_root.sum()), int(link.known.sum()), count_filled(attributes, link.row, unchanged),
+                int(link.is_root.sum()), int(link.known.sum()),
+                count_filled(attributes, link.row, unchanged, link.is_root),
             )
         )  # fmt: skip
         yield from self._on(release, truth, attributes, entries, link, arrived)
