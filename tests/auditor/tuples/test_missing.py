@@ -14,8 +14,10 @@ from shoal.auditor.policy import read_policy
 from shoal.auditor.report.evidence_report import report_evidence
 from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import PolicyError
+from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import RELEASE, TRACE, TRUTH, Run, lacks, policy, records, table
-from tests.reference.effort import tries
+from tests.laws.tuple_cases import QUASI, TIMED, people, tuple_case
+from tests.reference.effort import some_by_default, tries
 
 MODES = ("own", "hidden", "covered", "paper")
 
@@ -304,6 +306,46 @@ def test_exactly_the_wrong_rows_are_convicted(rows, mode):
         assert found.get("group-differs", ()) == marked(differs)
     assert report.metrics["filled_cells"]["cells"] == sum(filled)
     assert ("filled-cells" in found) == (sum(filled) > 0 and mode in ("own", "hidden"))
+
+
+# ---- releases of the publisher
+
+GAPS = {
+    "counted": {},
+    "l-root": {"l": 2, "suppressed": "root"},
+    "t": {"t": 0.6, "reference": 30},
+    "max-share": {"max_share": 0.5},
+    "timed": {**TIMED, "entropy_l": 1.5},
+    "threads": {"k": 2, "deadline": 64, "reuse": 30, "threads": 2},
+}
+RULES = [
+    (method, name)
+    for method in ("fads", "fast", "castle", "least-loss")
+    for name in GAPS
+    if name != "threads" or method in ("fast", "least-loss")
+]
+
+
+@pytest.mark.parametrize(("method", "name"), RULES)
+@pytest.mark.parametrize("seed", some_by_default(range(5), {0}))
+def test_a_release_with_gaps_is_acquitted(method, name, seed):
+    stream = people(150, seed=seed, missing=(0.1, 0.3, 0.6, 0.02, 0.9)[seed])
+    case = tuple_case(method, "gaps", GAPS[name], stream, flat=False)
+    anonymizer, releases = case.make(), []
+    for batch in batches_of(stream, 40):
+        anonymizer = case.make().restore(anonymizer.snapshot())
+        releases.append(anonymizer.push_batch(batch))
+    releases.append(anonymizer.flush())
+    rows, trace = (pa.Table.from_batches([getattr(made, part) for made in releases]) for part in ("rows", "trace"))
+    for evidence in ((stream, trace), (stream, None), (None, trace), (None, None)):
+        report = audit(rows, *evidence, case.policy)
+        assert set(codes(report)) <= {"no-known-value"}, report.text()
+    suppressed = [entry["row"] for entry in trace.to_pylist() if entry["verdict"] == "suppressed"]
+    dropped = stream.take(suppressed).to_pylist()
+    lacking = sum(record[one] is None or record[one] != record[one] for record in dropped for one in QUASI)  # or NaN
+    expected = lacking if "suppressed" in GAPS[name] else 0
+    filled = audit(rows, stream, trace, case.policy).metrics["filled_cells"]
+    assert filled["cells"] == filled["at_root"] == expected
 
 
 def marked(rows):
