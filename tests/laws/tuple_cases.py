@@ -159,7 +159,11 @@ TUPLE_CASES = [
         tuple_case(method, "t", {"t": 0.6, "reference": 30, "missing": "hidden"}, people(80, seed=3), flat=False),
     )
 ] + [
-    tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "min_carriers": 3}, people(80, seed=4)),
+    tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "missing": "covered", "min_carriers": 3}, people(80, seed=4)),
+    *(
+        tuple_case(method, "covered", {"missing": "covered"}, people(100))
+        for method in ("fads", "castle", "least-loss")
+    ),
     tuple_case("fads", "dictionaries", {}, DICTIONARIES, flat=False),
     *(
         tuple_case(method, "max-share", {"max_share": 0.4, "reuse": 40}, mostly_one(people(100, seed=10)))

@@ -24,6 +24,6 @@ def section_for(method: object) -> type[MethodSection] | None:
 
 @cache
 def _section(method: str) -> Any:
-    own = METHODS[method].load().settings_class
-    bases = (_FAMILIES[METHODS[method].family], own)
+    family, own = _FAMILIES[METHODS[method].family], METHODS[method].load().settings_class
+    bases = (family, own) if issubclass(family, own) else (own, family)  # what a method redefines wins
     return type(own)(own.__name__, bases, {"__module__": own.__module__, "METHOD": method, "SETTINGS": own})

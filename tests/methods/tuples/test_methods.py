@@ -198,7 +198,7 @@ def test_single_records_with_labels_that_are_whole_numbers():
 
 
 def test_single_records_without_values_at_first():
-    made = make(deadline=1, min_carriers=1)
+    made = make(deadline=1, missing="covered", min_carriers=1)
     assert made.push({"id": "u", "age": None, "ill": None}) == []
     assert made.push({"id": "v", "age": 3, "town": "a"})[0]["age"] == span(3.0, 3.0)
 
@@ -492,6 +492,7 @@ def test_promises():
     assert "at least 3 of them" in strict.statement
     assert (strict.max_delay_ns, strict.max_pending, strict.max_delay_arrivals) == (None, 2, 2)
     assert strict.parameters["k"] == 5
+    assert "none for what it does not" in make().guarantee.statement
     assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
     assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
     shown = make(missing="paper", l=3).guarantee.statement
