@@ -60,7 +60,7 @@ def test_table_2_distance():
     assert (34 / 92 + 1) / 3 < apart < (35 / 92 + 1) / 3
     for years, chosen in ((34, 2), (35, 1)):
         third = (24 + years, "Female", "Ph.D", 162, None)
-        _, _, trace = publish(Fads, quasi, [first, other, third], k=2, deadline=2, reuse=0)
+        _, _, trace = publish(Fads, quasi, [first, other, third], k=2, deadline=2, reuse=0, missing="covered")
         assert {row["row"] for row in trace} == {0, chosen}
 
 
@@ -107,8 +107,8 @@ def test_table_5_k_varp_keeps_each_rows_nulls():
 @pytest.mark.parametrize("method", [KVarp, IotAnonymization, Fads])
 def test_table_3_without_telling_rows_apart(method):
     """Two of three people carry gender and weight: enough by default, not if all three must."""
-    assert publish_table_3(method)[1] == [WHOLE] * 3
-    assert publish_table_3(method, min_carriers=3)[1] == [(AGE, None, HEIGHT, None)] * 3
+    assert publish_table_3(method, missing="covered")[1] == [WHOLE] * 3
+    assert publish_table_3(method, missing="covered", min_carriers=3)[1] == [(AGE, None, HEIGHT, None)] * 3
     assert publish_table_3(method, missing="hidden")[1] == [(AGE, None, HEIGHT, None)] * 3
     made = publish_table_3(method, missing="hidden")[0]
     assert made.metrics["loss_all"] == pytest.approx((0.02 + 1 + 7 / 80 + 1) / 4)

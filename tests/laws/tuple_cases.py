@@ -144,6 +144,7 @@ def tuple_case(method: str, name: str, settings: Mapping[str, Any], data: pa.Tab
     )  # fmt: skip
 
 
+IN_GROUPS = {"groups": True, "suppressed": "root", "missing": "covered", "min_carriers": 3}
 IN_LANES = {"k": 2, "deadline": 64, "reuse": 30}
 """Enough for two lanes."""
 LEAST_LOSS, *OTHERS = methods_of("tuples")
@@ -159,7 +160,11 @@ TUPLE_CASES = [
         tuple_case(method, "t", {"t": 0.6, "reference": 30, "missing": "hidden"}, people(80, seed=3), flat=False),
     )
 ] + [
-    tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "min_carriers": 3}, people(80, seed=4)),
+    tuple_case("fads", "groups", IN_GROUPS, people(80, seed=4)),
+    *(
+        tuple_case(method, "covered", {"missing": "covered"}, people(100))
+        for method in ("fads", "castle", "least-loss")
+    ),
     tuple_case("fads", "dictionaries", {}, DICTIONARIES, flat=False),
     *(
         tuple_case(method, "max-share", {"max_share": 0.4, "reuse": 40}, mostly_one(people(100, seed=10)))

@@ -18,6 +18,8 @@ from tests.policy.test_problems import problems_of
 
 TREE = {"any": {"school": ["primary", "secondary"], "college": ["bachelor", "master"]}}
 TUPLE_METHODS = methods_of("tuples")
+DEFAULTS = dict.fromkeys(("k-varp", "iot-anonymization", "fads-varied"), "covered")
+"""What `missing` is by default, where rows that lack different columns are published together."""
 FULL = """
 [stream]
 person = "id"
@@ -32,6 +34,7 @@ method = "least-loss"
 k = 5
 deadline = "30min"
 reuse = "2min"
+missing = "covered"
 min_carriers = 3
 sensitive = ["occupation", "income"]
 l = 2
@@ -92,8 +95,8 @@ def test_a_small_policy_has_the_defaults(method):
     own = {"fast": {"threads": 2}, "k-varp": {"likeness": 0.2}, "castle": {"beta": 50, "mu": 100}}
     own |= {"fads-varied": {"late_penalty": 0.001}, "least-loss": {"candidates": 0, "threads": 1}}
     assert given == {
-        "k": 50, "deadline": 2000, "reuse": 200, "missing": "covered", "reference": 1000, "groups": False,
-        "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
+        "k": 50, "deadline": 2000, "reuse": 200, "missing": DEFAULTS.get(method, "own"), "reference": 1000,
+        "groups": False, "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
     }  # fmt: skip
     assert not policy.anonymize.runs_on_time
     assert not policy.anonymize.PUBLISHES_PSEUDONYMS
@@ -202,13 +205,12 @@ ONE_PROBLEM = [
     ("anonymize/deadline", 1.5, "[anonymize] deadline: must be a whole number of arrivals, or a duration"),
     ("anonymize/deadline", True, "[anonymize] deadline: must be a whole number of arrivals, or a duration"),
     ("anonymize/reuse", -1, "[anonymize] reuse: must be a number of arrivals from 0"),
-    ("anonymize/min_carriers", 0, "[anonymize] min_carriers: must be at least 1"),
-    ("anonymize/min_carriers", 51, "[anonymize] min_carriers: must be at most k"),
+    ("anonymize/min_carriers", 3, '[anonymize] min_carriers: is used only with missing = "covered"'),
     ("anonymize/max_share", 0, "[anonymize] max_share: must be above 0"),
     ("anonymize/max_share", 1.5, "[anonymize] max_share: must be at most 1"),
     ("anonymize/max_share", "half", "[anonymize] max_share: must be a number"),
     ("anonymize/max_share", 0.01, "[anonymize] max_share: must be at least 1/k = 0.02"),
-    ("anonymize/missing", "loose", '[anonymize] missing: must be one of "covered", "hidden", "paper"'),
+    ("anonymize/missing", "loose", '[anonymize] missing: must be one of "own", "hidden", "covered", "paper"'),
     ("anonymize/missing", "common", '[anonymize] missing: "common" is called "hidden" now; write missing = "hidden"'),
     ("anonymize/nulls", "strict", '[anonymize] nulls: is called missing now; write missing = "covered"'),
     ("anonymize/nulls", "paper", '[anonymize] nulls: is called missing now; write missing = "paper"'),
@@ -259,6 +261,8 @@ def test_one_problem(path, value, sentence, tmp_path):
         ({"k": 2002}, "k: nothing would ever be published: within a deadline of 2,000 arrivals at most 2,001"),
         ({"entropy_l": 2, "sensitive": []}, "entropy_l: needs a sensitive column"),
         ({"t": 0.2, "sensitive": []}, "t: needs a sensitive column"),
+        ({"missing": "covered", "min_carriers": 0}, "min_carriers: must be at least 1"),
+        ({"missing": "covered", "min_carriers": 51}, "min_carriers: must be at most k"),
         ({"missing": "hidden", "min_carriers": 3}, 'min_carriers: is used only with missing = "covered"'),
         ({"missing": "paper", "max_share": 0.5}, 'max_share: cannot be combined with missing = "paper"'),
         ({"t": 0.2, "reference": 0}, "reference: must be at least 1 arrival"),
@@ -342,7 +346,7 @@ def test_all_problems_at_once(tmp_path):
     ("method", "given", "sentence"),
     [
         ("k-varp", {"missing": "paper"}, 'missing = "paper" is not k-anonymous'),
-        ("least-loss", {"min_carriers": 1}, "one person's value may be published"),
+        ("least-loss", {"missing": "covered", "min_carriers": 1}, "one person's value may be published"),
         ("least-loss", {"l": 1}, "l = 1 asks for nothing"),
         ("least-loss", {"entropy_l": 1}, "entropy_l = 1 asks for nothing"),
         ("fast", {"deadline": 1700, "threads": 3}, "threads = 3, but only 2 will be used"),

@@ -240,7 +240,7 @@ class LeastLossTwin(TupleTwin):
         return found
 
     def flush(self) -> list[Decision]:
-        self.is_ending, self.at_end = True, len(people(self.held.values()))
+        self.is_ending, self.at_end = True, self.divided_people()
         tried: Counter[int] = Counter()
         decisions = []
         while self.held:

@@ -396,7 +396,7 @@ class TupleTwin:
         self.held: dict[int, Held] = {}
         self.rare_patterns = 0
         self.at_end: int | None = None
-        """How many people were pending when the flush began."""
+        """How many people were pending when the flush began; 0 if all their tuples could be published together."""
         self.pool: list[Cluster] = []
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=self.reference if isinstance(self.reference, int) else 0)
 
@@ -429,7 +429,7 @@ class TupleTwin:
         return self.decide_due()
 
     def flush(self) -> list[Decision]:
-        self.at_end = len(people(self.held.values()))
+        self.at_end = self.divided_people()
         decisions: list[Decision] = []
         while self.held:
             decisions += self.decide(next(iter(self.held.values())), self.now, can_wait=False)
@@ -636,10 +636,14 @@ class TupleTwin:
             for at, (hull, shown) in enumerate(zip(cluster.hulls, cluster.shown, strict=True))
         )
 
+    def divided_people(self) -> int:
+        """How many people are pending; 0 if all their tuples may be published together."""
+        is_divided = self.missing == "own" and any(None in one.values for one in self.held.values())
+        return len(people(self.held.values())) if is_divided else 0
+
     def suppress(self, one: Held, now: int) -> Decision:
-        pending = len(people(self.held.values())) if self.at_end is None else self.at_end
-        is_divided = self.missing == "own" and any(len(x.carried) < len(self.attributes) for x in self.held.values())
-        self.rare_patterns += is_divided and len(people(self.alike(one))) < self.k <= pending
+        pending = self.divided_people() if self.at_end is None else self.at_end
+        self.rare_patterns += len(people(self.alike(one))) < self.k <= pending
         del self.held[one.number]
         empty = (None,) * len(self.attributes)
         return Decision(one.row, "suppressed", None, empty, now - one.arrived, None, None, 1.0, 1.0)

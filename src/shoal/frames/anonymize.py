@@ -22,6 +22,7 @@ from shoal.inspection.facts import as_moments
 from shoal.inspection.wishes import ROW
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.pipeline.outcome import Explain, outcome_words
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
@@ -184,12 +185,14 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
         "refused": method.counts["dead"], "pending": method.pending,
     }  # fmt: skip
     warnings += little_left(counts, reasons, method.explain, policy)
+    metrics, decided = dict(method.metrics), method.counts["released"] + method.counts["suppressed"]
+    warnings += missing_value_words(metrics, policy.anonymize, decided=decided)
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
         statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
-        metrics=dict(method.metrics),
+        metrics=metrics,
     )  # fmt: skip
 
 

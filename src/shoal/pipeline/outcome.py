@@ -11,6 +11,7 @@ from typing import Final
 
 from shoal.methods.release import UNREADABLE, Refusal
 from shoal.observe.counts import RunSummary, SetSummary
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.policy import Policy
 
 HALF: Final = 0.5
@@ -30,6 +31,8 @@ def add_outcome(summary: RunSummary, policy: Policy, explain: Explain) -> None:
     summary.is_useless = is_useless(summary)
     if summary.outcome:
         summary.warnings.append(summary.outcome)
+    decided = summary.released + summary.suppressed
+    summary.warnings += missing_value_words(summary.metrics, method, decided=decided)
 
 
 def is_useless(summary: RunSummary) -> bool:

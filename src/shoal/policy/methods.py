@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 from shoal.methods.registry import METHODS, Family
+from shoal.methods.settings import Settings
 from shoal.policy.flexible import FlexibleSection
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sets import SetSection
@@ -24,6 +25,13 @@ def section_for(method: object) -> type[MethodSection] | None:
 
 @cache
 def _section(method: str) -> Any:
-    own = METHODS[method].load().settings_class
-    bases = (_FAMILIES[METHODS[method].family], own)
-    return type(own)(own.__name__, bases, {"__module__": own.__module__, "METHOD": method, "SETTINGS": own})
+    family, own = _FAMILIES[METHODS[method].family], METHODS[method].load().settings_class
+    namespace = {"__module__": own.__module__, "METHOD": method, "SETTINGS": own, **_redefined(own, family)}
+    return type(own)(own.__name__, (family, own), namespace)
+
+
+def _redefined(own: type[Settings], family: type[MethodSection]) -> dict[str, Any]:
+    """Fields that a method defines otherwise than its family, for a namespace: pydantic takes those of the first base."""
+    names = [name for base in own.__mro__ if not issubclass(family, base) for name in base.__dict__["__annotations__"]]
+    fields = {name: own.model_fields[name] for name in names if name in family.model_fields}
+    return {"__annotations__": {name: field.annotation for name, field in fields.items()}, **fields}

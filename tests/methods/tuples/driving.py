@@ -439,11 +439,8 @@ class Pair:
 
     def _filled(self, one: Decision) -> int:
         """How many values a row shows that its record lacks."""
-        if not self._left(one):
-            return 0
-        given = [self.records[one.row][name] for name in self.names]
-        shown = self._expected_row(one)[0]
-        return sum(cell is not None and blank_to_none(value) is None for value, cell in zip(given, shown, strict=True))
+        given = [blank_to_none(self.records[one.row][name]) for name in self.names]
+        return sum(given[at] is None and shown is not None for at, shown in enumerate(one.published))
 
     def _clamped(self) -> int:
         dead = {one.row for one in self.decided if one.verdict == "dead"}

@@ -198,7 +198,7 @@ def test_single_records_with_labels_that_are_whole_numbers():
 
 
 def test_single_records_without_values_at_first():
-    made = make(deadline=1, min_carriers=1)
+    made = make(deadline=1, missing="covered", min_carriers=1)
     assert made.push({"id": "u", "age": None, "ill": None}) == []
     assert made.push({"id": "v", "age": 3, "town": "a"})[0]["age"] == span(3.0, 3.0)
 
@@ -457,7 +457,7 @@ def test_suppressed_rows_leave_at_the_root(kind):
 
 
 def test_released_and_suppressed_rows_in_one_decision_order():
-    made = make(suppressed="root", reuse=0, k=2, deadline=1)
+    made = make(suppressed="root", reuse=0, k=2, deadline=1, missing="covered")
     data = rows(("u", 20, "a"), ("v", 30, "b"), ("w", 40, "c"), ("w", 41, "c"), ("x", None, "7"), ("x", None, "7"))
     release = made.push_batch(data)
     shown = [(row["note"], row["town"]) for row in release.rows.to_pylist()]
@@ -486,12 +486,13 @@ def test_the_trace_tells_what_clusters_were_held_against():
 
 
 def test_promises():
-    strict = make(k=5).guarantee
-    assert strict.method == "fads"
-    assert "at least 5 different people" in strict.statement
-    assert "at least 3 of them" in strict.statement
-    assert (strict.max_delay_ns, strict.max_pending, strict.max_delay_arrivals) == (None, 2, 2)
-    assert strict.parameters["k"] == 5
+    covered = make(k=5, missing="covered").guarantee
+    assert covered.method == "fads"
+    assert "at least 5 different people" in covered.statement
+    assert "at least 3 of them" in covered.statement
+    assert (covered.max_delay_ns, covered.max_pending, covered.max_delay_arrivals) == (None, 2, 2)
+    assert covered.parameters["k"] == 5
+    assert "none for what it does not" in make().guarantee.statement
     assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
     assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
     shown = make(missing="paper", l=3).guarantee.statement
@@ -609,7 +610,7 @@ def test_more_sensitive_values_than_there_was_room_for():
 
 
 def test_single_records_that_wait_are_in_the_snapshot():
-    made = make(deadline=5)
+    made = make(deadline=5, missing="covered")
     made.bind(SOME.schema)
     for record in SOME.to_pylist():
         made.push(record)

@@ -57,10 +57,10 @@ def problems_of(make=checked, **given):
         ({"deadline": "10s"}, "reuse: is missing; deadline is a duration, so give this as one too"),
         ({"reuse": "10s"}, "deadline: is missing; reuse is a duration, so give this as one too"),
         ({"deadline": "10s", "reuse": 3}, "reuse: must be a duration if deadline is one"),
-        ({"missing": "covred"}, 'missing: must be one of "covered", "hidden", "paper"; did you mean "covered"?'),
+        ({"missing": "covred"}, 'missing: must be one of "own", "hidden", "covered", "paper"; did you mean "covered"?'),
         ({"missing": None}, "missing: must be one of"),
-        ({"min_carriers": 0}, "min_carriers: must be at least 1"),
-        ({"min_carriers": 51}, "min_carriers: must be at most k"),
+        ({"min_carriers": 0, "missing": "covered"}, "min_carriers: must be at least 1"),
+        ({"min_carriers": 51, "missing": "covered"}, "min_carriers: must be at most k"),
         ({"max_share": 0}, "max_share: must be above 0"),
         ({"max_share": 1.01}, "max_share: must be at most 1"),
         ({"max_share": True}, "max_share: must be a number"),
@@ -161,7 +161,7 @@ def test_what_is_right():
     assert (settings.is_timed, settings.deadline, settings.reuse) == (True, 60 * 10**9, 2 * 10**9)
     assert settings.carriers == 3  # half of k, rounded up
     assert checked(k=4).carriers == 2
-    assert checked(k=4, min_carriers=4).carriers == 4
+    assert checked(k=4, missing="covered", min_carriers=4).carriers == 4
     assert checked(k=49, max_share=1 / 49).max_share == 1 / 49  # although 49 times that is less than 1
     assert settings.max_gap_ns == 3600 * 10**9
     assert not settings.is_diverse
@@ -186,6 +186,7 @@ def test_numbers_for_the_kernels():
     assert plan[places].tolist() == [7, 0, 9, 4, t.HIDDEN, 4, 1, 3, 1000, 1]
     assert ratios[[t.ENTROPY, t.CLOSENESS, t.ALPHA]].tolist() == [math.log(2), 0.25, 0.5]
     assert checked().ratios()[t.CLOSENESS] == -1.0
+    assert checked().plan()[t.MISSING_MODE] == t.OWN
     assert checked(missing="covered").plan()[t.MISSING_MODE] == t.COVERED
     assert checked(missing="paper").plan()[t.MISSING_MODE] == t.PAPER
 

@@ -260,7 +260,7 @@ def test_weights_and_nothing_in_common():
 
 
 def test_dead_records_are_rows_but_no_arrivals():
-    made = FadsTwin([Num("x", 0, 10), Cat("g", GENDER)], k=2, deadline=1)
+    made = FadsTwin([Num("x", 0, 10), Cat("g", GENDER)], k=2, deadline=1, missing="covered")
     assert made.push(None, [1, "Male"])[0].reason == "null-person"
     assert made.push("", [1, "Male"])[0].reason == "null-person"
     assert made.push("a", [11, "Other"])[0].reason == "outside:x"

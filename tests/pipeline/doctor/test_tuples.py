@@ -16,7 +16,7 @@ from shoal.policy import parse_policy
 from tests.policy.test_tuples import base_table
 
 CANARY = 4711
-GOOD = {"k": 2, "min_carriers": 1, "deadline": 3, "reuse": 1, "sensitive": []}
+GOOD = {"k": 2, "missing": "covered", "min_carriers": 1, "deadline": 3, "reuse": 1, "sensitive": []}
 ROWS = [
     {"id": f"p{n}", "age": float(20 + n), "education": "master", "occupation": "x", "ts": 60 * n} for n in range(10)
 ]

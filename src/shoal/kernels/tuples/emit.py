@@ -54,19 +54,18 @@ from shoal.kernels.tuples.layout import (
     OUT_ROWS,
     PENALTY,
     PEOPLE,
-    PEOPLE_AT_END,
     POOL_SIZE,
     RARE,
     RELEASED,
     REUSED,
     ROW,
-    SHOWS_ROOT,
     SKIP_MERGED,
     SUPPRESSED,
     TIMED,
     TYPICAL,
     TYPICAL_OF,
     VALUES,
+    VARIED_AT_END,
     K,
 )
 from shoal.kernels.tuples.patterns import count_alike, is_divided
@@ -135,27 +134,21 @@ def count_filled(s, c, i):
 
 
 @piece
-def count_filled_root(s, t):
-    """Count the attributes that suppressed tuple t lacks, if its row is published at the roots."""
-    for a in range(width(s) if s.plan[SHOWS_ROOT] else 0):
-        s.tally[FILLED] += s.pending_f[VALUES + a, t] != s.pending_f[VALUES + a, t]
-
-
-@piece
 def is_rare(s, t):
-    """Whether t has no cluster because it lacks what too few others lack: k people are pending, but not alike.
+    """Whether t has no cluster because too few others lack the same: k people are pending, but not alike.
 
     During a flush, the people count that were pending when it began.
     """
-    people = s.tally[PEOPLE_AT_END] if s.tally[ENDING] else count_keys(s, PEOPLE)
-    return is_divided(s) and people >= s.plan[K] and count_alike(s, t)[1] < s.plan[K]
+    people = count_keys(s, PEOPLE) if is_divided(s) else 0
+    if s.tally[ENDING]:
+        people = s.tally[VARIED_AT_END]
+    return people >= s.plan[K] and count_alike(s, t)[1] < s.plan[K]
 
 
 @piece
 def suppress(s, t):
     """Decide not to publish tuple t."""
     s.tally[RARE] += is_rare(s, t)
-    count_filled_root(s, t)
     write_decision(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
     remove_pending(s, t)
 

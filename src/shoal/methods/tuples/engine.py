@@ -75,7 +75,7 @@ class TupleEngine:
         lost all), ``loss_all`` the same over all attributes, ``cost`` the loss grown by ``1 + alpha`` for every
         arrival (or second) of delay. ``delay`` and ``max_delay`` are in arrivals or seconds. ``rare_patterns`` counts
         rows that were suppressed although k people were pending, because fewer than k lacked the same attributes;
-        ``filled`` counts published values of attributes that their records lack.
+        ``filled`` counts values that rows show although their records lack them, but for suppressed rows at the root.
         """
         tally, sums = self.decider.tally, self.decider.sums
         decided = max(int(tally[t.RELEASED] + tally[t.SUPPRESSED]), 1)

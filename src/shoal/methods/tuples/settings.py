@@ -242,7 +242,6 @@ class TupleSettings(SchemaSettings):
         plan[t.MISSING_MODE], plan[t.MIN_CARRIERS] = _MODES[self.missing], self.carriers
         plan[t.IN_GROUPS], plan[t.DISTINCT] = self.groups, self.distinct_l
         plan[t.REFERENCE], plan[t.IS_DIVERSE] = self.remembers, self.is_diverse
-        plan[t.SHOWS_ROOT] = self.suppressed == "root"
         return plan
 
     def ratios(self) -> npt.NDArray[np.float64]:
