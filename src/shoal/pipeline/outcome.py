@@ -50,7 +50,8 @@ def outcome_words(summary: RunSummary, explain: Explain, method: MethodSection) 
     is_little = summary.released < FEW_RELEASED * whole or not summary.released
     if not is_little and not (method.KEEPS_MOST and summary.suppressed + summary.pending > HALF * rows):
         return None
-    return f"{_released_words(summary)}; {_withheld_words(summary)}, because {method.withheld}. Try this first: {method.advice}"
+    why = f"because {method.withheld}. Try this first: {method.advice}"
+    return f"{_released_words(summary)}; {_withheld_words(summary)}, {why}"
 
 
 def _released_words(summary: RunSummary) -> str:
