@@ -202,7 +202,7 @@ def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: 
         rows_in=counts["rows"], released=counts["released"], suppressed=counts["suppressed"],
         pending=counts["pending"], dead=counts["refused"], dead_by_reason=dict(reasons),
     )  # fmt: skip
-    found = outcome_words(summary, explain, policy.anonymize.advice, keeps_most=policy.anonymize.KEEPS_MOST)
+    found = outcome_words(summary, explain, policy.anonymize)
     return [found] if found is not None else []
 
 

@@ -31,7 +31,9 @@ def _section(method: str) -> Any:
 
 
 def _redefined(own: type[Settings], family: type[MethodSection]) -> dict[str, Any]:
-    """Fields that a method defines otherwise than its family, for a namespace: pydantic takes those of the first base."""
-    names = [name for base in own.__mro__ if not issubclass(family, base) for name in base.__dict__["__annotations__"]]
-    fields = {name: own.model_fields[name] for name in names if name in family.model_fields}
+    """Fields that take other values in a method than in its family, for a namespace: pydantic prefers the family's."""
+    if issubclass(family, own):
+        return {}
+    ours, theirs = own.model_fields, family.model_fields
+    fields = {name: ours[name] for name in ours if name in theirs and ours[name].annotation != theirs[name].annotation}
     return {"__annotations__": {name: field.annotation for name, field in fields.items()}, **fields}

@@ -41,6 +41,11 @@ class TupleSection(QuasiMethodSection, TupleSettings):
         return reference
 
     @property
+    def withheld(self) -> str:
+        diverse = ", or their sensitive values are not diverse enough" if self.is_diverse else ""
+        return super().withheld + diverse
+
+    @property
     def runs_on_time(self) -> bool:
         return self.is_timed
 

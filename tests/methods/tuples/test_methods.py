@@ -496,9 +496,9 @@ def test_promises():
     assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
     assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
     shown = make(missing="paper", l=3).guarantee.statement
-    assert shown.endswith("each cluster, but not each class of equal rows, with at least 3 different sensitive values")
+    assert shown.endswith("each class of equal rows, with at least 3 different known sensitive values, or none")
     diverse = make(l=3, entropy_l=2.5, t=0.25).guarantee.statement
-    for part in ("at least 3 different sensitive values", "at least log 2.5", "within 0.25 of the reference"):
+    for part in ("at least 3 different known sensitive values", "at least log 2.5", "within 0.25 of the reference"):
         assert part in diverse
     timed_ = make(time="ts", deadline="3s", reuse="1s").guarantee
     assert (timed_.max_delay_ns, timed_.max_pending, timed_.max_delay_arrivals) == (3 * 10**9, None, None)
