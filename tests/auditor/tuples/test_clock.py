@@ -171,6 +171,24 @@ def test_only_a_suppressed_record_shows_that_time_was_moved_on():
     assert [found.code for found in report.warnings] == ["clock-unclear"]
 
 
+def test_a_late_record_after_the_last_cluster_that_fixes_the_clock():
+    """The cluster agrees with event times; then time is moved on to 50, so record 4, of 30, waits until 70, not 50."""
+    times = (1, 3, 5, 25, 30, 55, 72)
+    truth = [{**row, "age": 5, "tree": "ash", "ts": when} for row, when in zip(records(7), times, strict=True)]
+    shown = {"age": {"lo": 5, "hi": 5}, "tree": "ash"}
+    release = [{**shown, "ill": row["ill"], "shop": row["shop"]} for row in truth[:3]]
+    formed = {"verdict": "released", "group": 0, "k": 3, "reused": False, "carriers": [3, 3], "event": 3}
+    trace = [{**formed, "row": row, "delay": (21 - times[row]) * SECOND} for row in range(3)]
+    trace += [
+        {"row": row, "verdict": "suppressed", "k": 3, "delay": 20 * SECOND, "event": event}
+        for row, event in ((3, 3), (4, 6))
+    ]
+    promised = policy(time="ts", deadline="20s", reuse="20s")
+    report = audit(table(release, RELEASE), table(truth, TRUTH), table(trace, TRACE), promised)
+    assert report.violations == (), report.text()
+    assert "clock-unclear" in {found.code for found in report.warnings}
+
+
 def test_events_later_than_the_delays_allow(run):
     for entry in run.trace:
         entry["event"] = len(run.truth) - 1

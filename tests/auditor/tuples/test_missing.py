@@ -105,6 +105,16 @@ def test_patterns_without_the_trace(own, lacking):
     assert own.codes(trace=False) == {"wrong-nulls": tuple(rows)}
 
 
+def test_patterns_without_the_trace_are_counted():
+    truth = [*map(person, "ab"), *(person(name, tree=None) for name in "cd")]
+    release = [*[shown()] * 3, shown(tree=False)]
+    given = table(release, RELEASE), table(truth, TRUTH), None
+    assert codes(audit(*given, policy(k=1))) == {"wrong-nulls": (2,)}
+    release = [shown(), shown(), shown(tree=False), shown(tree=False), shown(), shown(tree=False)]
+    given = table(release, RELEASE), *given[1:]
+    assert codes(audit(*given, policy(k=1))) == {"more-often-than-truth": (4, 5)}
+
+
 def by_hand(release, truth, *, groups=(0, 0, 0, 0), reused=(), k=3, **rules):
     """A release of rows in the order of their records; every cluster is published with its last record."""
     everyone = {number: [at for at, group in enumerate(groups) if group == number] for number in groups}
@@ -240,6 +250,14 @@ def test_a_row_at_the_root_that_keeps_its_nulls():
 def test_the_old_key_is_refused():
     with pytest.raises(PolicyError, match="the key is missing"):
         read_tuple_promise(read_policy(policy(nulls="paper")))
+
+
+def test_rows_of_no_record_fill_nothing(own):
+    own.truth.append(person("last", age=None, tree=None))
+    own.trace[own.entry_of(group_that(own, lacking=set())[0])]["row"] = 10_000
+    report = own.audit()
+    assert "trace-row" in codes(report)
+    assert report.metrics["filled_cells"]["cells"] == 0
 
 
 @pytest.mark.parametrize(
