@@ -28,7 +28,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -179,8 +179,9 @@ def examine_all(folder: str, only: str, jobs: int, seconds: int, details: str | 
     there = sorted(Path(folder).iterdir())
     files = [path for path in there if path.name.lower().endswith(ENDINGS) and only in path.name]
     random.Random(0).shuffle(files)  # so that the first ones are a fair sample
+    _warm_up()
     found = []
-    with get_context("fork").Pool(jobs, _warm_up) as pool:
+    with get_context("fork").Pool(jobs) as pool:
         for one in pool.imap_unordered(partial(examine, seconds=seconds), files):
             found.append({key: one[key] for key in ("file", "outcome", "why")} | _figures(one))
             if details is not None:
@@ -190,22 +191,31 @@ def examine_all(folder: str, only: str, jobs: int, seconds: int, details: str | 
 
 
 def _warm_up() -> None:
-    """Import and compile in this process what the processes forked from it use; it never prints again."""
-    for number in (1, 2):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    """Import and compile in this process what the processes forked from it use."""
+    importlib.import_module("benchmarks.public_recount")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), _silent():
         write_tiny(Path(folder))
         for name in ("people", "visits"):
-            policy, trace, out = f"{name}.toml", "trace.parquet", "released.csv"
+            policy, out = f"{name}.toml", "released.csv"
             for words in (
                 ("init", f"{name}.csv", "--yes", "--out", policy),
                 ("run", policy),
-                ("audit", out, "--truth", f"{name}.csv", "--trace", trace, "--policy", policy),
+                ("audit", out, "--truth", f"{name}.csv", "--trace", "trace.parquet", "--policy", policy),
             ):
                 with contextlib.suppress(SystemExit):
                     _command(*words)
-    importlib.import_module("benchmarks.public_recount")
     gc.freeze()
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Standard output and standard error of this process are discarded."""
+    kept = [os.dup(number) for number in (1, 2)]
+    for number in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    yield
+    for number, ours in zip((1, 2), kept, strict=True):
+        os.dup2(ours, number)
 
 
 def _figures(one: dict[str, Any]) -> dict[str, Any]:
