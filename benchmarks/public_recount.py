@@ -22,7 +22,7 @@ FEW = 20
 """Fewer rows do not show that a column identifies: all values of any column may differ in them."""
 SAMPLE = 2000
 """Published events whose crowd is counted."""
-_RANGE = re.compile(r"\[(.*), (.*)\]")
+_RANGE = re.compile(r"^\[(.*), (.*)\]$")
 
 
 def recount(folder: Path, source: Path, summary: Mapping[str, Any], audit: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,32 +114,36 @@ def _of_tuples(
     classes = persons.groupby([released[name] for name in quasi], sort=False).nunique()
     misses, invented, shown = [], 0, 0
     for name, rule in quasi.items():
-        covers = _covers_of(folder, rule)
-        clamp = (rule["low"], rule["high"]) if rule.get("outside") == "clamp" else None
         pairs = pd.DataFrame({"cell": released[name], "value": records[name]})
         is_shown, is_known = pairs["cell"] != "", pairs["value"].notna()
         invented += int((is_shown & ~is_known).sum())
         shown += int(is_shown.sum())
         both = pairs[is_shown & is_known].drop_duplicates()
-        bad = [
-            (cell, value) for cell, value in zip(both["cell"], both["value"], strict=True)
-            if not covers(cell, value, clamp)
-        ]  # fmt: skip
-        if bad:
-            misses.append(f"{len(bad)} ranges or labels of {name!r} do not cover the record's value, such as {bad[0]}")
+        bad = both[~_covers(folder, rule, policy["stream"], both)]
+        if len(bad):
+            example = f"such as {bad.iloc[0]['cell']} for {bad.iloc[0]['value']}"
+            misses.append(f"{len(bad)} ranges or labels of {name!r} do not cover the record's value, {example}")
     same = [*policy["anonymize"].get("sensitive", []), *policy["stream"].get("carry", [])]
     misses += _unchanged(released[[name for name in same if name in released]], records)
     smallest = int(classes.min()) if len(classes) else None
     return {"smallest": smallest, "classes": len(classes), "invented": invented, "shown": shown, "misses": misses}
 
 
-def _covers_of(folder: Path, rule: Mapping[str, Any]) -> Any:
-    """A function of a published cell, a value and the bounds values are moved to: does the cell cover it?"""
+def _covers(folder: Path, rule: Mapping[str, Any], stream: Mapping[str, Any], pairs: pd.DataFrame) -> pd.Series:
+    """Whether each published cell covers its record's value, after it was moved into the domain where the rule does."""
     if rule["kind"] == "numeric":
-        return range_covers
-    tree = json.loads((folder / rule["hierarchy"]["path"]).read_text())
-    leaves = dict(_leaves(tree))
-    return lambda cell, value, _: cell == value or value in leaves.get(cell, ())
+        values = pairs["value"]
+        if isinstance(rule["low"], str) and (numbers := pd.to_numeric(values, errors="coerce")).notna().all():
+            moments = pd.to_datetime(numbers, utc=True, unit=stream.get("time_unit", "s"))
+            values = moments.map(lambda moment: moment.isoformat())
+        is_moved = rule.get("outside") == "clamp"
+        return ranges_cover(pairs["cell"], values, (rule["low"], rule["high"]) if is_moved else None)
+    leaves = dict(_leaves(json.loads((folder / rule["hierarchy"]["path"]).read_text())))
+    known = [
+        cell == value or value in leaves.get(cell, ())
+        for cell, value in zip(pairs["cell"], pairs["value"], strict=True)
+    ]
+    return pd.Series(known, pairs.index, dtype=bool)
 
 
 def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, set[str]]]:
@@ -153,20 +157,27 @@ def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, set[str]]]:
         yield from inner
 
 
-def range_covers(cell: str, value: str, clamp: tuple[Any, Any] | None = None) -> bool:
-    """Whether `[low, high]`, or a single value, covers a number or moment; `clamp`: bounds that values are moved to."""
-    ends = _RANGE.fullmatch(cell)
-    low, high = ends.groups() if ends else (cell, cell)
-    texts = [low, value, high, *(map(str, clamp) if clamp else ())]
-    try:
-        points: list[Any] = [float(text) for text in texts]
-    except ValueError:
-        try:
-            points = [pd.to_datetime(text, utc=True) for text in texts]
-        except ValueError:
-            return False
-    point = min(max(points[1], points[3]), points[4]) if clamp else points[1]
-    return bool(points[0] <= point <= points[2])
+def ranges_cover(cells: pd.Series, values: pd.Series, domain: tuple[Any, Any] | None = None) -> pd.Series:
+    """Whether each `[low, high]`, or single value, covers a number or moment; values are moved into a `domain`."""
+    ends = cells.str.extract(_RANGE)
+    low, high = (ends[side].fillna(cells) for side in (0, 1))
+    is_covered = pd.Series(data=False, index=cells.index)
+    for read in (_numbers, _moments):
+        points = read(values)
+        if domain is not None:
+            bounds = read(pd.Series([str(end) for end in domain]))
+            points = points.clip(*bounds) if bounds.notna().all() else points
+        is_covered |= (read(low) <= points) & (points <= read(high))
+    return is_covered
+
+
+def _numbers(texts: pd.Series) -> pd.Series:
+    return pd.to_numeric(texts, errors="coerce")
+
+
+def _moments(texts: pd.Series) -> pd.Series:
+    is_number = _numbers(texts).notna()
+    return pd.to_datetime(texts.mask(is_number), utc=True, errors="coerce", format="ISO8601")
 
 
 def _broken_crowd(smallest: int | None, k: int, audit: Mapping[str, Any]) -> Iterator[str]:
@@ -184,7 +195,7 @@ def _unchanged(released: pd.DataFrame, records: pd.DataFrame, *, except_for: str
     for name in released.columns.drop(except_for, errors="ignore").intersection(records.columns):
         differs = released[name] != records[name].fillna("")
         pairs = pd.DataFrame({"cell": released[name], "value": records[name].fillna("")})[differs].drop_duplicates()
-        if not all(range_covers(*pair) for pair in pairs.itertuples(index=False)):
+        if not ranges_cover(pairs["cell"], pairs["value"]).all():
             found.append(f"{name!r} is published unchanged, but not as its record has it")
     return found
 
