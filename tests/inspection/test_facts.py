@@ -116,6 +116,12 @@ def test_a_column_without_a_domain():
     assert domain_of(one([5, 5])) is None
 
 
+@pytest.mark.parametrize("values", [[1.5e-17, 4e-16], [0.5, 3e17]])
+def test_numbers_that_no_policy_can_write_have_no_domain(values):
+    assert domain_of(one(values)) is None
+    assert domain_of(one([number * 1e4 if number < 1 else number / 1e4 for number in values])) is not None
+
+
 @pytest.mark.parametrize(
     ("values", "value", "path"),
     [
