@@ -172,3 +172,17 @@ def test_a_frame_says_the_same_in_its_warnings() -> None:
     assert len(result) == 0
     assert [text for text in result.warnings if text.startswith("nothing was released of 3 rows")]
     assert "nothing was released" in repr(result)
+
+
+def test_values_that_stand_where_a_record_has_none_are_warned_of(tmp_path: Path) -> None:
+    rows = people(*[30, "", 31, 32] * 5)
+    policy = PEOPLE.format(k=2).replace('"fads"', '"k-varp"')
+    ended = ran(tmp_path, policy, rows)
+    assert ended.code == 0
+    ages = [line.split('","')[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert all(age.startswith('"[') for age in ages), "five of the records have none"
+    assert ended.sentences == [
+        "shoal: warning: 5 published values stand where the record has none, so means and shares of the release "
+        'are wrong; set [anonymize] missing = "hidden", or "covered" if that is meant'
+    ]
+    assert ran(tmp_path, policy.replace("k = 2", 'k = 2\nmissing = "covered"'), rows).sentences == []
