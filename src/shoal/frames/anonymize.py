@@ -13,7 +13,10 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
-from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
+from shoal.frames.arguments import Arguments
+from shoal.frames.feasibility import require_people, require_roles, require_usable
+from shoal.frames.frame_input import read_frame
+from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
 from shoal.frames.sets import EACH_ROW, anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
@@ -99,24 +102,35 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     >>> result.counts["released"], result.frame.column_names, result.audit().ok
     (60, ['age'], True)
     """
-    library, table = library_of(frame), to_arrow(frame)
-    wishes = Wishes(
-        person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
-        attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
+    arguments = Arguments(
+        {
+            "k": k, "z": z, "m": m, "person": person, "quasi": quasi, "sensitive": sensitive, "carry": carry, "time": time,
+            "attribute": attribute, "items": items, "window": window, "method": method, "policy": policy,
+            "intervals": intervals, "key": key,
+        },
+        settings,
     )  # fmt: skip
+    read = read_frame(frame, arguments.labels)
+    if intervals == "interval" and read.library != "pandas":
+        raise PolicyError('intervals: "interval" is for pandas; choose text, columns, middle or struct')
+    wishes = arguments.wishes(read)
     if policy is None:
-        result = _guess_and_run(table, wishes, key)
+        result, checked = _guess_and_run(read.table, wishes, key)
     elif wishes.names():
         raise PolicyError(f"{', '.join(wishes.names())}: the policy states it; give the policy alone")
     else:
         content, checked = _read(policy)
-        result = _run(table, checked, content, None, key)
-    return replace(result, frame=from_arrow(result.rows, library, intervals))
+        result = _run(read.table, checked, content, None, key)
+    return replace(
+        result, frame=write_frame(result.rows, read, _unchanged(checked), intervals), dropped_index=read.dropped_index
+    )
 
 
-def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> Anonymized:
+def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[Anonymized, Policy]:
+    require_usable(table, wishes)
     facts = look(table)
     proposal = propose(facts, wishes)
+    require_roles(proposal, wishes)
     if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
         order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
         table = table.take(pa.array(order))
@@ -127,11 +141,18 @@ def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> Anonym
     if item is not None and facts[item].separator is not None:
         split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
         table = table.set_column(table.column_names.index(item), item, split)
-    return _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
+    try:
+        policy = parse_policy({**_PLACES, **content})
+    except PolicyError as error:  # they are keywords here, not keys of a file
+        raise PolicyError([problem.removeprefix("[anonymize] ") for problem in error.problems]) from None
+    require_people(table, policy, wishes)
+    return _run(table, policy, content, proposal, key), policy
 
 
-def _names(given: Sequence[str] | str | None) -> Sequence[str] | None:
-    return [given] if isinstance(given, str) else given
+def _unchanged(policy: Policy) -> set[str]:
+    """Columns that are published as they are, with their types."""
+    time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
+    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:

@@ -38,6 +38,8 @@ class Anonymized:
     proposal: Proposal | None
     warnings: tuple[str, ...]
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    dropped_index: str = ""
+    """What the index of a pandas frame had; it is not published."""
 
     @property
     def roles(self) -> list[Role]:
