@@ -19,7 +19,7 @@ def one(values: list, *, converts: bool = False):
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([1, 2, None], "whole"), ([1.5, None], "number"), ([True, False], "truth"), (["a", "b"], "text"),
+        ([1, 2, None], "whole"), ([1.5, None], "number"), ([True, False], "text"), (["a", "b"], "text"),
         ([["a"], ["b", "c"]], "list"), ([None, None], "empty"), (["2026-01-02", "2026-01-03"], "moment"),
         (["2026-01-02T03:04:05Z"], "moment"), (["12", "13"], "text"), (["2026-99-99"], "text"),
     ],

@@ -120,6 +120,7 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
         raise PolicyError(f"{', '.join(wishes.names())}: the policy states it; give the policy alone")
     else:
         content, checked = _read(policy)
+        require_people(read.table, checked)
         result = _run(read.table, checked, content, None, key)
     return replace(
         result, frame=write_frame(result.rows, read, _unchanged(checked), intervals), dropped_index=read.dropped_index
@@ -136,7 +137,7 @@ def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[
         table = table.take(pa.array(order))
         facts = look(table)
         proposal = propose(facts, wishes)
-    table, content = _with_moments(table, facts, proposal), proposal.content
+    table, content = _with_whole_people(_with_moments(table, facts, proposal), proposal), proposal.content
     item = proposal.anonymize.get("item")
     if item is not None and facts[item].separator is not None:
         split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
@@ -172,7 +173,7 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
     for name in {*quasi, proposal.stream.get("time")} - {None}:
         one = facts[name]
         is_range = quasi.get(name, {}).get("kind") == "numeric" and isinstance(quasi[name]["low"], str)
-        if one.kind == "whole" and (is_range or one.time_unit not in (None, "s")):
+        if pa.types.is_integer(table.column(name).type) and (is_range or one.time_unit not in (None, "s")):
             moments = table.column(name).cast(pa.int64()).cast(pa.timestamp(one.time_unit or "s"))
         elif one.kind == "moment" and one.is_converted and is_range:
             found, usable = column_ns(table.column(name).combine_chunks())
@@ -181,6 +182,19 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
             continue
         table = table.set_column(table.column_names.index(name), name, moments)
     return table
+
+
+def _with_whole_people(table: pa.Table, proposal: Proposal) -> pa.Table:
+    """Floats that say whose row it is as whole numbers: pandas makes floats of whole numbers with a gap."""
+    name = proposal.stream.get("person")
+    if name not in table.column_names or not pa.types.is_floating(table.column(name).type):
+        return table
+    column = pc.if_else(pc.is_nan(table.column(name)), None, table.column(name))
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid:  # it has fractions; the method refuses it
+        return table
+    return table.set_column(table.column_names.index(name), name, whole)
 
 
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:

@@ -168,6 +168,8 @@ def _known_settings() -> frozenset[str]:
 
 
 def _unknown_settings(settings: Mapping[str, Any]) -> list[str]:
+    if not settings:  # to know those of all methods loads all methods
+        return []
     keywords = (*_ONE, *_SEVERAL, *_LEAST, *_OTHERS)
     known = [*keywords, *sorted(_known_settings() - {*keywords})]
     found = []

@@ -27,6 +27,12 @@ _INSTEAD: Final = (
 
 def require_usable(table: pa.Table, wishes: Wishes) -> None:
     """Raise an error if values cannot be used in the role that is given, or if a number is infinite."""
+    for name in ("k", "z"):
+        wanted = getattr(wishes, name)
+        if wanted is not None and wanted > table.num_rows:
+            raise _too_few(name, f"{wanted:,}", table.num_rows, "row", "rows")
+    if table.num_rows == 1:
+        raise InputError("frame: has 1 row, and one person cannot be hidden among others; give more rows")
     given = wishes.quasi or ()
     problems = [f"column {name!r}: {why}" for name in given for why in _why_not(table.column(name))]
     if problems:
@@ -38,10 +44,8 @@ def require_usable(table: pa.Table, wishes: Wishes) -> None:
         column = table.column(name)
         if pa.types.is_floating(column.type) and (count := pc.sum(pc.is_inf(column)).as_py()):
             values = "1 value is" if count == 1 else f"{count:,} values are"
-            raise InputError(
-                f"column {name!r}: {values} infinite, so it has no range; replace them by numbers or missing values, "
-                "or remove the column"
-            )
+            raise InputError(f"column {name!r}: {values} infinite, which no range can cover; put a number or a missing "
+                             "value there, or remove the column")  # fmt: skip
     if wishes.person in table.column_names and table.column(wishes.person).null_count == table.num_rows:
         raise InputError(f"column {wishes.person!r}: has no values, so it cannot say whose row it is; name another")
 
@@ -70,22 +74,25 @@ def require_roles(proposal: Proposal, wishes: Wishes) -> None:
         raise PolicyError(problems)
 
 
-def require_people(table: pa.Table, policy: Policy, wishes: Wishes) -> None:
+def require_people(table: pa.Table, policy: Policy, wishes: Wishes | None = None) -> None:
     """Raise PolicyError if there are fewer people than must share what is published, or too few sensitive values."""
     column = table.column(policy.stream.person) if policy.stream.person in table.column_names else None
     people = table.num_rows if column is None else len(column.drop_null().unique())
     rules = policy.anonymize
     for name in ("k", "z"):
         wanted = getattr(rules, name, None)
-        if isinstance(wanted, int) and wanted > people:
-            chosen = "" if getattr(wishes, name) is not None else " (chosen by shoal)"
-            there = f"the frame has {people:,} {'person' if people == 1 else 'people'}"
-            hint = f"choose a {name} of at most {people:,}, or " if people >= 2 else ""
-            raise PolicyError(f"{name}: is {wanted:,}{chosen}, but {there}, so nothing could be published; "
-                              f"{hint}give more people")  # fmt: skip
+        is_chosen = wishes is not None and getattr(wishes, name) is None
+        if wanted is not None and wanted > people:
+            raise _too_few(name, f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}", people, "person", "people")
     wanted = getattr(rules, "l", None)
     for name in getattr(rules, "sensitive", ()):
-        values = len(table.column(name).drop_null().unique())
+        values = len(table.column(name).drop_null().unique()) if name in table.column_names else 0
         if isinstance(wanted, int) and wanted > values:
             raise PolicyError(f"l: is {wanted}, but column {name!r} has {values} different values, so nothing could "
-                              f"be published; choose a smaller l, or leave it out")  # fmt: skip
+                              "be published; choose a smaller l, or leave it out")  # fmt: skip
+
+
+def _too_few(name: str, wanted: Any, there: int, one: str, several: str) -> PolicyError:
+    hint = f"choose a {name} of at most {there:,}, or " if there >= 2 else ""
+    return PolicyError(f"{name}: is {wanted}, but the frame has {there:,} {one if there == 1 else several}, so nothing "
+                       f"could be published; {hint}give more {several}")  # fmt: skip
