@@ -22,7 +22,7 @@ _LONGEST: Final = 24
 """Characters of a column's name."""
 
 
-def draw_release(  # noqa: PLR0913 - one for each thing that is drawn
+def draw_release(
     title: str,
     counts: Mapping[str, int],
     losses: Mapping[str, float],
@@ -60,7 +60,9 @@ def _draw_losses(axis: Any, losses: Mapping[str, float], are_items: bool) -> Non
     _draw_bars(axis, names, list(losses.values()), [_LOSS] * len(names), [f"{loss:.0%}" for loss in losses.values()])
     axis.set_xlim(0, 1)
     axis.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    title, words = ("What is generalized", "share") if are_items else ("What each column lost", "0%: exact; 100%: all lost")
+    title, words = (
+        ("What is generalized", "share") if are_items else ("What each column lost", "0%: exact; 100%: all lost")
+    )
     axis.set_title(title, loc="left", fontsize=11)
     axis.set_xlabel(words, fontsize=9.5)
 
@@ -141,7 +143,8 @@ def _draw_attacks(axis: Any, attacks: Sequence[Mapping[str, Any]]) -> None:
 def _key() -> list[Any]:
     from matplotlib.lines import Line2D
 
-    marks = (("o", _GAIN, "with the release: more than by guessing"), ("o", _NO_GAIN, "with the release: no clear gain"),
+    marks = (("o", _GAIN, "with the release: more than by guessing"),
+             ("o", _NO_GAIN, "with the release: no clear gain"),
              ("|", _GUESS, "guessing without it"), ("x", _RAW, "with the raw data"))  # fmt: skip
     return [Line2D([], [], color=colour, marker=marker, linestyle="none", label=words, markeredgewidth=1.8)
             for marker, colour, words in marks]  # fmt: skip

@@ -104,9 +104,9 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     """
     arguments = Arguments(
         {
-            "k": k, "z": z, "m": m, "person": person, "quasi": quasi, "sensitive": sensitive, "carry": carry, "time": time,
-            "attribute": attribute, "items": items, "window": window, "method": method, "policy": policy,
-            "intervals": intervals, "key": key,
+            "k": k, "z": z, "m": m, "person": person, "quasi": quasi, "sensitive": sensitive, "carry": carry,
+            "time": time, "attribute": attribute, "items": items, "window": window, "method": method,
+            "policy": policy, "intervals": intervals, "key": key,
         },
         settings,
     )  # fmt: skip

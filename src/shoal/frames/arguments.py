@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import cache
 from os import PathLike
 from typing import Any, Final
@@ -24,8 +24,10 @@ _SEVERAL: Final = ("quasi", "sensitive", "carry")
 _LEAST: Final = {"k": 2, "z": 1, "m": 1}
 _OTHERS: Final = ("window", "method", "policy", "intervals", "key")
 _MOST_SHOWN: Final = 10
-_NEAR: Final = 0.5
+_NEAR: Final = 0.6
 """How similar a name must be to be suggested, from 0 to 1."""
+_ALIKE: Final = 0.15
+"""How much less similar than the most similar name it may be."""
 
 
 class Arguments:
@@ -54,10 +56,10 @@ class Arguments:
         found: dict[str, Any] = {}
         problems = []
         for role, labels in self.columns.items():
-            names = [_name(read, label) for label in labels]
-            problems += [_missing(read, role, label) for label, name in zip(labels, names, strict=True)
+            by_label = [(label, _name(read, label)) for label in labels]
+            problems += [_missing(read, role, label) for label, name in by_label
                          if name is None and not (role == "person" and label == ROW)]  # fmt: skip
-            names = [ROW if name is None else name for name in names]
+            names = [ROW if name is None else name for _, name in by_label]
             twice = sorted({name for name in names if names.count(name) > 1})
             problems += [f"{role}: names {name!r} twice; name it once" for name in twice if name in read.labels]
             if isinstance(self._given[role], set | frozenset):
@@ -65,11 +67,13 @@ class Arguments:
             found[role] = names[0] if role in _ONE else names
         if problems:
             raise PolicyError(problems)
-        numbers = {name: None if self._given[name] is None else int(self._given[name]) for name in _LEAST}
-        settings = {name: value.item() if isinstance(value, np.generic) else value
-                    for name, value in self._settings.items()}  # fmt: skip
-        others = {name: self._given[name] for name in ("window", "method")}
-        return Wishes(**found, **numbers, **others, settings=settings)
+        found |= {name: _plain(self._given[name]) for name in (*_LEAST, "window", "method")}
+        return Wishes(**found, settings={name: _plain(value) for name, value in self._settings.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as those of Python, which alone are checked and written into policies."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _problem(name: str, value: Any) -> str | None:
@@ -134,7 +138,7 @@ def _is_label(one: Any) -> bool:
 
 def _name(read: FrameInput, label: Any) -> str | None:
     """The column of a label; None if there is none."""
-    return next((name for name, own in read.labels.items() if own == label or name == label), None)
+    return next((name for name, own in read.labels.items() if label in (own, name)), None)
 
 
 def _missing(read: FrameInput, role: str, label: Any) -> str:
@@ -150,11 +154,11 @@ def _missing(read: FrameInput, role: str, label: Any) -> str:
 
 def _near(word: str, known: Iterable[str]) -> str:
     """Up to three names that were probably meant, the nearest first."""
-    by_case: dict[str, str] = {}
-    for name in known:
-        by_case.setdefault(name.casefold(), name)
-    close = get_close_matches(word.casefold(), by_case, n=3, cutoff=_NEAR)
-    *first, last = [repr(printable(by_case[one])) for one in close] or [""]
+    score = {name: SequenceMatcher(None, word.casefold(), name.casefold()).ratio() for name in known}
+    best = max(score.values(), default=0.0)
+    least = max(_NEAR, best - _ALIKE)
+    close = sorted((name for name in score if score[name] >= least), key=lambda name: -score[name])[:3]
+    *first, last = [repr(printable(name)) for name in close] or [""]
     return f"{', '.join(first)} or {last}" if first else last
 
 

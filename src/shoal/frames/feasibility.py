@@ -1,4 +1,4 @@
-"""Refuses what the values of a frame cannot give, before it is tried: ranges of infinity, more people than there are."""
+"""Refuses what the values of a frame cannot give, such as ranges of infinity, or more people than there are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.encode.text import is_binary
 from shoal.errors import InputError, PolicyError
 from shoal.inspection import Proposal
 from shoal.inspection.wishes import Wishes
@@ -18,8 +19,7 @@ _INSTEAD: Final = (
     (pa.types.is_duration, "has durations; convert them to numbers, such as hours"),
     (pa.types.is_time, "has times of day; convert them to numbers, such as hours, or to text"),
     (pa.types.is_nested, "has several values in each row; give each a column, or publish lists on their own (items=)"),
-    (pa.types.is_binary, "has bytes; decode them to text"),
-    (pa.types.is_large_binary, "has bytes; decode them to text"),
+    (lambda kind: is_binary(kind) or pa.types.is_binary_view(kind), "has bytes; decode them to text"),
     (lambda kind: isinstance(kind, pa.BaseExtensionType), "has values of an unusual type; convert them to text"),
 )
 """What to do with quasi-identifiers that are neither numbers, moments nor categories."""

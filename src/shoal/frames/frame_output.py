@@ -76,7 +76,7 @@ def _zone(given: Any) -> str | None:
     if pa.types.is_date(given.type):
         return None
     is_text = not pa.types.is_integer(given.type)
-    return None if is_text and not pc.any(pc.match_substring_regex(given, _ZONE)).as_py() else "UTC"
+    return None if is_text and not pc.any(pc.match_substring_regex(given.cast(pa.string()), _ZONE)).as_py() else "UTC"
 
 
 def _shaped(name: str, column: Any, intervals: Intervals) -> dict[str, Any]:
@@ -136,6 +136,8 @@ def _pandas_column(pandas: Any, column: Any, dtype: Any, *, keeps: bool) -> Any:
 def _of_dtype(pandas: Any, column: Any, dtype: Any) -> Any:
     if isinstance(dtype, pandas.PeriodDtype):
         return column.to_pandas().dt.to_period(dtype.freq)
+    if str(dtype) == "object":  # a missing value stays None
+        return pandas.Series(column.to_pylist(), dtype=object)
     if hasattr(dtype, "__from_arrow__"):
         return pandas.Series(dtype.__from_arrow__(pa.chunked_array([column])))
     return column.to_pandas().astype(dtype)

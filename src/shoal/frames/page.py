@@ -12,7 +12,7 @@ _COLOURS: Final = {"released": "#0072b2", "suppressed": "#e69f00", "refused": "#
 _WIDTH: Final = 420
 
 
-def html_of(  # noqa: PLR0913 - one for each part
+def html_of(
     title: str, statement: str, counts: Mapping[str, int], losses: Mapping[str, float], roles: Sequence[Role],
     notes: Sequence[str],
 ) -> str:  # fmt: skip
@@ -22,7 +22,8 @@ def html_of(  # noqa: PLR0913 - one for each part
         f'<span style="color:{_COLOURS[name]}">■</span> {count:,} {name}' for name, count in shown.items() if count
     )
     parts = [
-        f"<p><b>{escape(title)}</b></p><p>{escape(statement)}</p>", _bar(shown), f"<p>{legend or 'no rows'}</p>", _losses(losses),
+        f"<p><b>{escape(title)}</b></p><p>{escape(statement)}</p>", _bar(shown),
+        f"<p>{legend or 'no rows'}</p>", _losses(losses),
         _roles(roles), "".join(f"<p>⚠ {escape(note)}</p>" for note in notes),
     ]  # fmt: skip
     return f'<div style="max-width:44em">{"".join(parts)}</div>'
