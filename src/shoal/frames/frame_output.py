@@ -51,9 +51,13 @@ def _has_categories(name: str, read: FrameInput, unchanged: Collection[str]) -> 
 
 
 def _recoded(column: Any, known: Any) -> Any:
-    """Values as codes again; categories are in their order, without those of which no row is published."""
+    """Values as codes again, without categories of which no row is published.
+
+    Categories without an order are sorted: theirs is often that of the input, and so tells whose value came first.
+    """
     published = column.cast(known.type.value_type)
     kept = known.dictionary.filter(pc.is_in(known.dictionary, value_set=published.unique()))
+    kept = kept if known.type.ordered else kept.take(pc.sort_indices(kept))
     codes = pc.index_in(published, value_set=kept).cast(known.type.index_type)
     return pa.DictionaryArray.from_arrays(codes, kept, ordered=known.type.ordered)
 
@@ -99,9 +103,12 @@ def _shaped(name: str, column: Any, intervals: Intervals) -> dict[str, Any]:
 def _to_polars(table: pa.Table, read: FrameInput, unchanged: Collection[str]) -> Any:
     polars = import_module("polars")
     frame = polars.from_arrow(table)
-    fixed = {name: polars.Enum(table.column(name).chunk(0).dictionary.to_pylist()) for name in table.column_names
-             if _has_categories(name, read, unchanged) and isinstance(read.dtypes[name], polars.Enum)}  # fmt: skip
-    return frame.with_columns(polars.col(name).cast(polars.String).cast(kind) for name, kind in fixed.items())
+    for name in table.column_names:
+        if _has_categories(name, read, unchanged) and isinstance(read.dtypes[name], polars.Enum):
+            published = {*frame[name].cast(polars.String)}
+            kept = [one for one in read.dtypes[name].categories if one in published]
+            frame = frame.with_columns(polars.col(name).cast(polars.String).cast(polars.Enum(kept)))
+    return frame
 
 
 def _to_pandas(shown: Shown, read: FrameInput, unchanged: Collection[str], intervals: Intervals) -> Any:
