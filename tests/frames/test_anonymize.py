@@ -109,6 +109,16 @@ def test_rows_of_one_frame_may_come_in_any_order() -> None:
     assert one.counts["refused"] == 0
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("story", ["visits", "baskets"])
+def test_events_and_sets_of_every_library(library: str, story: str) -> None:
+    table, wanted = (visits(800), {"z": 3}) if story == "visits" else (baskets(300), {"m": 2, "k": 5})
+    key = b"sixteen bytes at least"
+    result = shoal.anonymize(frame(library, table), **wanted, key=key)
+    assert result.counts == shoal.anonymize(table, **wanted, key=key).counts
+    assert result.audit().ok
+
+
 def test_text_times_are_read() -> None:
     table = visits(800)
     moments = table.column("ts").cast(pa.timestamp("s")).cast(pa.string()).to_pylist()

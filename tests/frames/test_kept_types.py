@@ -199,10 +199,10 @@ def test_names_in_any_collection(names: Any) -> None:
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        (["sex"], "'sex' is dropped"),
-        (["sex", "ill"], "'sex', 'ill' is dropped"),
+        (["sex"], "not published: 'sex', which"),
+        (["sex", "ill"], "not published: 'sex', 'ill', which"),
         (["id"], None),
-        (["id", "sex"], "'sex' is"),
+        (["id", "sex"], "not published: 'sex', which"),
     ],
 )
 def test_an_index_is_the_person_or_is_dropped_and_that_is_said(levels: list[str], words: str | None) -> None:
@@ -219,7 +219,7 @@ def test_an_index_is_the_person_or_is_dropped_and_that_is_said(levels: list[str]
 def test_an_index_without_a_name_is_dropped_and_that_is_said() -> None:
     frame = TABLE.to_pandas().set_axis([f"Person {row}" for row in range(PEOPLE)])
     result = shoal.anonymize(frame, **ROLES)
-    assert "index      without a name is dropped" in repr(result)
+    assert "index      not published: row labels, which" in repr(result)
     assert "Person 7" not in repr(result) + result._repr_html_()
     assert result.frame.index.equals(pd.RangeIndex(PEOPLE))
 

@@ -68,11 +68,19 @@ def _from_arrow(frame: Any) -> pa.Table:
         return pa.Table.from_batches([frame])
     if hasattr(frame, "__arrow_c_stream__"):
         try:
-            return pa.RecordBatchReader.from_stream(frame).read_all()
+            table = pa.RecordBatchReader.from_stream(frame).read_all()
+            return table.cast(pa.schema([(one.name, _without_views(one.type)) for one in table.schema]))
         except pa.ArrowInvalid:  # one column has this interface, too
             pass
     what = type(frame).__name__
     raise InputError(f"frame: is of type {what}; {_FRAME}" + (f", {_NOT_FRAMES[what]}" if what in _NOT_FRAMES else ""))
+
+
+def _without_views(kind: Any) -> Any:
+    """The type of text that all functions of Arrow take; polars gives views, which few do."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_list(_without_views(kind.value_type)) if pa.types.is_large_list(kind) else kind
 
 
 def _refuse_nothing(rows: int, columns: int) -> None:
@@ -129,7 +137,7 @@ def _from_pandas(pandas: Any, frame: Any, named: Collection[Any]) -> FrameInput:
     table, categories = _without_categories(pa.table(arrays))
     dropped = [repr(printable(str(name))) for name in levels if name not in wanted]
     if not levels and not isinstance(index, pandas.RangeIndex):
-        dropped = ["without a name"]
+        dropped = ["row labels"]
     return FrameInput(
         "pandas", table, dict(zip(names, (name for name, _ in columns), strict=True)),
         {name: column.dtype for name, (_, column) in zip(names, columns, strict=True)}, categories, ", ".join(dropped),

@@ -10,8 +10,6 @@ from shoal.inspection.column_names import printable
 if TYPE_CHECKING:
     from shoal.frames.result import Anonymized
 
-_ORDER = "rows are in the order of release"
-
 
 def headline(counts: Mapping[str, int]) -> str:
     """How many of how many are there.
@@ -26,7 +24,7 @@ def headline(counts: Mapping[str, int]) -> str:
 
 def index_note(dropped: str) -> str:
     """What became of the index of a pandas frame."""
-    return f"{dropped} is dropped, because it may link rows to people; {_ORDER}"
+    return f"not published: {dropped}, which may link rows to people; rows are in the order of release"
 
 
 def lines_of(result: Anonymized) -> list[str]:
