@@ -34,17 +34,17 @@ def result(request: pytest.FixtureRequest) -> Any:
     [
         (
             {"rows": 2000, "released": 1890, "suppressed": 110, "refused": 0},
-            "1,890 of 2,000 rows are there, 110 suppressed",
+            "1,890 of 2,000 rows released, 110 suppressed",
         ),
-        ({"rows": 5, "released": 5, "suppressed": 0, "refused": 0}, "5 of 5 rows are there"),
-        ({"rows": 9, "sets": 4, "released": 3, "suppressed": 0, "refused": 1}, "3 of 4 sets are there, 1 refused"),
+        ({"rows": 5, "released": 5, "suppressed": 0, "refused": 0}, "5 of 5 rows released"),
+        ({"rows": 9, "sets": 4, "released": 3, "suppressed": 0, "refused": 1}, "3 of 4 sets released, 1 refused"),
     ],
 )
 def test_the_headline(counts: dict[str, int], words: str) -> None:
     assert headline({**counts, "pending": 0}) == words
 
 
-def test_every_text_begins_with_how_many_are_there(result: Any) -> None:
+def test_every_text_begins_with_how_many_are_released(result: Any) -> None:
     counts = result.counts
     words = f"{len(result):,} of {counts.get('sets', counts['rows']):,}"
     assert repr(result).startswith(f"<Anonymized: {words}")
@@ -122,7 +122,7 @@ def test_nothing_released_can_be_shown(rows: str, tmp_path: Path) -> None:
         found = shoal.anonymize(table, k=25, person="id", quasi=["age"], deadline=30)
     assert found.counts["released"] == 0
     assert repr(found).startswith(
-        f"<Anonymized: 0 of {found.counts['rows']} rows are there, {found.counts['suppressed']}"
+        f"<Anonymized: 0 of {found.counts['rows']} rows released, {found.counts['suppressed']}"
     )
     assert "nothing was released" in found._repr_html_()
     assert found.plot().axes[1].get_title(loc="left") == "How many look alike: nothing is published"

@@ -35,7 +35,7 @@ class Anonymized:
     >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
     >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
     >>> print(repr(result).splitlines()[0])
-    <Anonymized: 60 of 60 rows are there>
+    <Anonymized: 60 of 60 rows released>
     """
 
     frame: Any
@@ -119,7 +119,7 @@ class Anonymized:
         >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
         >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
         >>> result.report().splitlines()[0]
-        '60 of 60 rows are there'
+        '60 of 60 rows released'
         """
         if path is not None:
             _write_page(Path(path), self._evidence)

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def headline(counts: Mapping[str, int]) -> str:
-    """How many of how many are there.
+    """How many of how many are released.
 
     >>> headline({"rows": 2000, "released": 1890, "suppressed": 110, "refused": 0, "pending": 0})
-    '1,890 of 2,000 rows are there, 110 suppressed'
+    '1,890 of 2,000 rows released, 110 suppressed'
     """
     unit = "sets" if "sets" in counts else "rows"
     missing = "".join(f", {counts[name]:,} {name}" for name in ("suppressed", "refused", "pending") if counts[name])
-    return f"{counts['released']:,} of {counts[unit]:,} {unit} are there{missing}"
+    return f"{counts['released']:,} of {counts[unit]:,} {unit} released{missing}"
 
 
 def index_note(dropped: str) -> str:
