@@ -15,7 +15,7 @@ import pytest
 
 import shoal
 from shoal.errors import ShoalError
-from tests.frames.frames import LIBRARIES, PEOPLE, TABLE, people, with_series
+from tests.frames.frames import LIBRARIES, PEOPLE, TABLE, in_library, people, with_series
 
 pytestmark = pytest.mark.compiled
 
@@ -180,6 +180,27 @@ def test_an_infinite_number_is_told_without_arguments_too(library: str) -> None:
 def test_nobody_is_named(library: str) -> None:
     with pytest.raises(ShoalError, match="column 'id': has no values, so it cannot say whose row it is; name another"):
         shoal.anonymize(people(library, id=pa.array([None] * PEOPLE, pa.int64())), **GOOD)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_if_no_column_can_serve_every_column_has_a_reason(library: str) -> None:
+    table = pa.table({
+        "id": range(PEOPLE), "name": [f"Jane {row}" for row in range(PEOPLE)], "note": ["a"] * PEOPLE,
+        "diagnosis": ["flu", "gout"] * 30, "stay": pa.array(range(PEOPLE), pa.duration("us")),
+        "remark": pa.array([None] * PEOPLE, pa.string()),
+    })  # fmt: skip
+    with pytest.raises(ShoalError) as caught:
+        shoal.anonymize(in_library(library, table), person="id", k=3)
+    assert str(caught.value).splitlines() == [
+        "quasi: no column can serve as a quasi-identifier; name one of these, or change it so that it can:",
+        "column 'id': taken for person: as given",
+        "column 'name': it names people directly",
+        "column 'note': all its values are equal",
+        "column 'diagnosis': taken for sensitive: its name; published unchanged, so only if nobody can know it "
+        "beforehand",
+        "column 'stay': its values are neither numbers, moments nor text; convert them",
+        "column 'remark': it has no values",
+    ]
 
 
 ONLY_PANDAS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
