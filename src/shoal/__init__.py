@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology.ontology import Ontology
     from shoal.hierarchies.places import Places
+    from shoal.inspection.wishes import ROWS
     from shoal.methods.flexible.flexible_k import FlexibleK
     from shoal.methods.registry import restore
     from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
@@ -32,9 +33,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
-    "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
-    "ShoalError", "ZAnonymity", "anonymize", "attack", "audit", "audit_table", "restore", "uniqueness",
+    "ROWS",
+    "Castle",
+    "Categorical",
+    "Fads",
+    "FadsVaried",
+    "Fast",
+    "FlexibleK",
+    "Hierarchy",
+    "IotAnonymization",
+    "KTarget",
+    "KVarp",
+    "KmAnonymity",
+    "KmApriori",
+    "LeastLoss",
+    "Numeric",
+    "Ontology",
+    "Pipeline",
+    "Places",
+    "Schema",
+    "ShoalError",
+    "ZAnonymity",
+    "anonymize",
+    "attack",
+    "audit",
+    "audit_table",
+    "restore",
+    "uniqueness",
 ]  # fmt: skip
 
 # Heavy parts load when first used, so that `import shoal` and `shoal --help` stay fast.
@@ -46,6 +71,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
+    "ROWS": "shoal.inspection.wishes",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
     "anonymize": "shoal.frames",

@@ -15,11 +15,12 @@ from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
 from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
 from shoal.frames.result import Anonymized
-from shoal.frames.sets import EACH_ROW, anonymize_sets
+from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
-from shoal.inspection.wishes import ROW
+from shoal.inspection.wishes import ROWS
+from shoal.methods.base import said_of_rows
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.outcome import Explain, outcome_words
@@ -71,7 +72,9 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     m
         Sets: how many items of a person may be known (:class:`shoal.KmAnonymity`); `k` people then have them.
     person
-        The column that says whose row it is. Without one each row counts as one person.
+        The column, or the level of a pandas index, that says whose row it is; ``shoal.ROWS`` if every row is another
+        person. By default it is found by names and values. If it is not certain, an error names the candidates; if no
+        column may be it, rows are counted, and the result says so.
     quasi, sensitive, carry
         Rows: columns that an attacker may know (published generalized), columns whose values must differ and columns
         that are published unchanged. With `quasi` no other column is published unless it is named.
@@ -99,10 +102,11 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     >>> result.counts["released"], result.frame.column_names, result.audit().ok
     (60, ['age'], True)
     """
-    library, table = library_of(frame), to_arrow(frame)
+    library, (table, index) = library_of(frame), to_arrow(frame)
     wishes = Wishes(
         person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
         attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
+        index=index,
     )  # fmt: skip
     if policy is None:
         result = _guess_and_run(table, wishes, key)
@@ -165,10 +169,9 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
-    counted = ""
-    if policy.stream.person == ROW and ROW not in table.column_names:
-        counted = EACH_ROW
-        table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    counts_rows = policy.stream.person == ROWS and ROWS not in table.column_names
+    if counts_rows:
+        table = table.append_column(ROWS, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
     warnings += [
         f"column {found.name!r}: is sensitive and published unchanged, but {found.words()}: anyone who knows such a "
@@ -177,6 +180,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     ]  # fmt: skip
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
+    promised = method.guarantee.statement
     reasons = {name: count for name, count in method.counts.items()
                if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
     counts = {
@@ -188,7 +192,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
+        statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
         metrics=dict(method.metrics),
     )  # fmt: skip
 

@@ -14,6 +14,8 @@ from shoal.errors import InputError, PolicyError
 
 Library = Literal["pandas", "polars", "pyarrow"]
 Intervals = Literal["text", "columns", "middle", "interval", "struct"]
+UNNAMED: Final = "index"
+"""What an index without a name is called, as `reset_index` calls it."""
 INTERVALS: Final = ("text", "columns", "middle", "interval", "struct")
 
 
@@ -29,8 +31,17 @@ def library_of(frame: Any) -> Library:
     raise InputError("frame: must be a data frame of pandas, polars or Arrow")
 
 
-def to_arrow(frame: Any) -> pa.Table:
-    """The columns of a frame; the index of pandas is not one of them."""
+def to_arrow(frame: Any) -> tuple[pa.Table, list[str]]:
+    """The columns of a frame, and the names of those that are in the index of a pandas frame."""
+    table = _columns(frame)
+    index = _index_of(frame) if library_of(frame) == "pandas" else {}
+    index = {name: level for name, level in index.items() if name not in table.column_names}
+    for name, level in index.items():
+        table = table.append_column(name, level)
+    return table, list(index)
+
+
+def _columns(frame: Any) -> pa.Table:
     table = _from_pandas(frame) if library_of(frame) == "pandas" else _from_other(frame)
     _refuse_twice(table.column_names)
     for place, field in enumerate(table.schema):
@@ -55,13 +66,28 @@ def _refuse_twice(names: Sequence[str]) -> None:
 def _from_pandas(frame: Any) -> pa.Table:
     names = [str(name) for name in frame.columns]
     _refuse_twice(names)
-    arrays = []
-    for name, (_, column) in zip(names, frame.items(), strict=True):
-        try:
-            arrays.append(pa.array(column, from_pandas=True))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # their words contain a value
-            raise InputError(f"column {name!r}: has values of several types; convert it to one") from None
+    arrays = [_array(name, column) for name, (_, column) in zip(names, frame.items(), strict=True)]
     return pa.table(arrays, names=names)
+
+
+def _array(name: str, values: Any) -> Any:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # their words contain a value
+        raise InputError(f"column {name!r}: has values of several types; convert it to one") from None
+
+
+def _index_of(frame: Any) -> dict[str, Any]:
+    """The levels of an index that have a name or repeat, as persons do and row numbers do not."""
+    levels = [frame.index.get_level_values(place) for place in range(frame.index.nlevels)]
+    levels = [level for level in levels if level.name is not None or not level.is_unique]
+    names = [UNNAMED if level.name is None else str(level.name) for level in levels]
+    arrays = (_array(name, level.to_series()) for name, level in zip(names, levels, strict=True))
+    return {name: _without_categories(values) for name, values in zip(names, arrays, strict=True)}
+
+
+def _without_categories(values: Any) -> Any:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def _from_other(frame: Any) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,16 @@ class Guarantee:
     """Most arrivals a record may be pending for; None if arrivals do not bound it."""
     keeps_pending: bool = False
     """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
+
+
+def said_of_rows(statement: str) -> str:
+    """The statement of a guarantee where nothing says whose a row is: it holds for rows, not for people.
+
+    >>> said_of_rows("each value is shared by at least 5 different people")
+    'rows, not people, are counted: each value is shared by at least 5 different rows'
+    """
+    of_rows = re.sub(r"\bpeople\b", "rows", re.sub(r"\bperson\b", "row", statement))
+    return f"rows, not people, are counted: {of_rows}"
 
 
 class StreamMethod(Shortcuts):

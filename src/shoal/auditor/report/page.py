@@ -115,7 +115,8 @@ def _cards(content: Mapping[str, Any]) -> str:
     gains = [attack for attack in tried if attack["gains"]]
     smallest = content["classes"]["smallest"]
     cards = [
-        ("promise", '<span class="good">kept</span>' if verdict["ok"] else '<span class="bad">broken</span>',
+        (f"promise for {verdict['counted']}",
+         '<span class="good">kept</span>' if verdict["ok"] else '<span class="bad">broken</span>',
          f"{len(verdict['not_checked'])} checks were not possible"),
         ("attacks clearly better than guessing", f"{len(gains)} of {len(tried)}",
          "also better than on people who are not in the data"),
@@ -148,7 +149,7 @@ def _audit(found: Mapping[str, Any]) -> str:
     kind, words = (
         ("good", "Nothing broken in what could be checked.") if found["ok"] else ("bad", "A promise is broken.")
     )
-    verdict = f'<p class="{kind}">{words}</p>'
+    verdict = f'<p class="{kind}">{words} What was counted: {found["counted"]}.</p>'
     rows = [[str(one["severity"]), f"<code>{escape(one['code'])}</code>", f"{one['count']:,}", escape(one["sentence"])]
             for one in found["findings"]]  # fmt: skip
     table = table_of(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"

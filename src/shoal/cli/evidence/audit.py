@@ -161,8 +161,9 @@ def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: P
     for problem in problems:
         print(problem)
     if not problems:
+        counted = statement.get("counted", "people")  # an attestation of an older version does not say
         print(
-            f"attested: {statement['method']}, nothing broken, {statement['warnings']} warnings, "
+            f"attested: {statement['method']}, nothing broken for {counted}, {statement['warnings']} warnings, "
             f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"
         )
     return 1 if problems else 0

@@ -120,7 +120,8 @@ def _write_page(  # noqa: PLR0913
         say_written("page", out, quiet=quiet)
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
     else:
-        verdict = "nothing broken" if found.content["audit"]["ok"] else "PROMISE BROKEN"
+        judged = found.content["audit"]
+        verdict = f"{'nothing broken' if judged['ok'] else 'PROMISE BROKEN'} for {judged['counted']}"
         print(f"audit          {verdict}\npage           {out}")
     return 0
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.crypto.private_files import sync_folder
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import BatchMethod
+from shoal.methods.base import BatchMethod, said_of_rows
 from shoal.methods.registry import METHODS
 from shoal.methods.release import Refusal
 from shoal.methods.sets.local_result import LocalKmResult
@@ -125,6 +125,7 @@ class SetRun:
         self._note_reading(facts)
         self.letters.commit()
         summary = self.summary
+        self.counts_rows = facts.counts_rows
         summary.files, summary.records = len(self.files), facts.people
         summary.empty_records, summary.items = facts.people - facts.records, len(facts.labels)
         self._warn_of_refused()
@@ -215,7 +216,8 @@ class SetRun:
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
-        summary.statement = result.certificate.statement + drop_statement(self.method.drop_rare)
+        promised = result.certificate.statement + drop_statement(self.method.drop_rare)
+        summary.statement = said_of_rows(promised) if self.counts_rows else promised
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any, shown: Shown) -> dict[str, Any]:
