@@ -170,6 +170,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
     counts_rows = policy.stream.person == ROWS and ROWS not in table.column_names
+    truth = table  # the auditor numbers rows itself
     if counts_rows:
         table = table.append_column(ROWS, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
@@ -189,7 +190,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     }  # fmt: skip
     warnings += little_left(counts, reasons, method.explain, policy)
     return Anonymized(
-        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
+        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
         statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),

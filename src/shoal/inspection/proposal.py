@@ -32,6 +32,8 @@ from shoal.inspection.wishes import ROWS, Wishes
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
+_FEW_COMMON: Final = 0.1
+"""The share of events that z-anonymity would publish, below which rows are generalized instead."""
 _AGAIN: Final = 3
 """Rows for each value from which on a column may be what several people did."""
 
@@ -186,13 +188,21 @@ class _Proposer:
         if self.items is not None and more <= 3 and not given.is_live:
             return "sets", f"column {self.items.column!r} holds sets of items"
         if self.person and self.attribute and self.per_person >= 1.5 and given.k is None:
-            if self.time is not None and more <= 4:
+            if self.time is not None and more <= 4 and self._has_common_values(self.person, self.time, self.attribute):
                 return "z", "rows say who did what and when, several for each person"
             if self.time is None and more <= 2 and not given.is_live:
                 return "sets", "rows say which items a person has, without times"
         if given.k is None and self._sparse():  # its K_s is below k
             return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
         return "tuples", "rows have several columns that together may identify a person"
+
+    def _has_common_values(self, *columns: Role) -> bool:
+        """Whether enough people have the same values within some window, so that z-anonymity would publish any."""
+        person, time, attribute = (self.facts[one.column] for one in columns)
+        return choose_window(person, time, attribute, z=self._z(), window=self.wishes.window).released >= _FEW_COMMON
+
+    def _z(self) -> int:
+        return self.wishes.z or (20 if self.measure.people >= 3000 else 10 if self.measure.people >= 500 else 5)
 
     def _repeating(self, free: Mapping[str, Facts]) -> Role | None:
         """The only column of things that come again and again with other people, if every row has a time."""
@@ -224,7 +234,7 @@ class _Proposer:
             found = {"person": self.person, "time": time, "attribute": attribute}
             raise PolicyError([f"{what}: not found; name the column" for what, one in found.items() if one is None])
         columns = [self.facts[name] for name in (self.person.column, time.column, attribute.column)]
-        z = self.wishes.z or (20 if self.measure.people >= 3000 else 10 if self.measure.people >= 500 else 5)
+        z = self._z()
         window = choose_window(*columns, z=z, window=self.wishes.window).window
         roles = [time, attribute]
         for name in self.others:
