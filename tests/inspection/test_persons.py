@@ -117,7 +117,7 @@ def test_a_handful_of_people_is_asked_about_if_they_could_be_a_crowd(
 ])  # fmt: skip
 def test_a_panel_has_each_period_of_somebody_once(name: str, period: str, is_asked: bool) -> None:
     columns = {
-        name: [row % 30 for row in ROWS],
+        name: [row * 7 % 30 for row in ROWS],
         period: [row // 30 for row in ROWS],
         "y": [row * 37 % 101 for row in ROWS],
     }

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from shoal.errors import ShoalError
 
+ROWS: Final = "rows, not people"
+"""What a verdict is about if nothing says whose a row is."""
 ROWS_NAMED: Final = 10
 _TABLES: Final = ("epochs", "unchanged_columns")
 """Metrics that are printed as tables."""
@@ -78,7 +80,7 @@ class AuditReport:
     @property
     def counted(self) -> str:
         """What the verdict is about."""
-        return "rows, not people" if self.counts_rows else "people"
+        return ROWS if self.counts_rows else "people"
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -113,7 +115,7 @@ class AuditReport:
         found = "nothing broken in what could be checked" if self.not_checked else "nothing broken"
         verdict = found if self.ok else "PROMISE BROKEN"
         gaps = f", {len(self.not_checked)} checks not possible" if self.not_checked else ""
-        verdict += f" for {self.counted}" if self.counts_rows else ""
+        verdict += f" for {ROWS}" if self.counts_rows else ""
         return (
             f"audit of {self.method}: {verdict} "
             f"({len(self.violations)} violations, {len(self.warnings)} warnings{gaps})"

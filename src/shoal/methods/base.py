@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,8 +61,7 @@ def said_of_rows(statement: str) -> str:
     >>> said_of_rows("each value is shared by at least 5 different people")
     'rows, not people, are counted: each value is shared by at least 5 different rows'
     """
-    of_rows = re.sub(r"\bpeople\b", "rows", re.sub(r"\bperson\b", "row", statement))
-    return f"rows, not people, are counted: {of_rows}"
+    return f"rows, not people, are counted: {statement.replace('different people', 'different rows')}"
 
 
 class StreamMethod(Shortcuts):

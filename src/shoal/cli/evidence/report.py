@@ -100,6 +100,7 @@ def _write_page(  # noqa: PLR0913
     import orjson
 
     from shoal.auditor.digests import checksum
+    from shoal.auditor.findings import ROWS
     from shoal.auditor.report.evidence_report import report_evidence
     from shoal.cli.evidence.audit import one_or_all, read_private_trace
     from shoal.cli.output.render import say_written, watch_steps
@@ -121,7 +122,8 @@ def _write_page(  # noqa: PLR0913
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
     else:
         judged = found.content["audit"]
-        verdict = f"{'nothing broken' if judged['ok'] else 'PROMISE BROKEN'} for {judged['counted']}"
+        verdict = "nothing broken" if judged["ok"] else "PROMISE BROKEN"
+        verdict += f" for {ROWS}" if judged["counted"] == ROWS else ""
         print(f"audit          {verdict}\npage           {out}")
     return 0
 

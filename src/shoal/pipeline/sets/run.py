@@ -216,8 +216,8 @@ class SetRun:
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
-        promised = result.certificate.statement + drop_statement(self.method.drop_rare)
-        summary.statement = said_of_rows(promised) if self.counts_rows else promised
+        self.promised = result.certificate.statement + drop_statement(self.method.drop_rare)
+        summary.statement = said_of_rows(self.promised) if self.counts_rows else self.promised
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any, shown: Shown) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class SetRun:
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
         content = {
-            "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
+            "method": self.method.METHOD, "statement": self.promised, **content, "released": summary.released,
             "error": summary.error, "error_kind": summary.error_kind, "blocks_before": summary.blocks_before,
             "blocks": summary.blocks_after, "blocks_used": summary.blocks_used,
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},
