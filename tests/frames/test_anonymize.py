@@ -84,9 +84,9 @@ def test_an_index_without_a_name() -> None:
         shoal.anonymize(again, k=5)
     assert "'index' may be the person" in str(doubt.value)
     assert "person=shoal.ROWS" in str(doubt.value)
-    assert shoal.anonymize(again, k=5, person="index").audit().to_dict()["counted"] == "people"
+    assert shoal.anonymize(again, k=5, person="index").audit().to_dict()["about"] == "people"
     counted = shoal.anonymize(again, k=5, person=shoal.ROWS)
-    assert counted.audit().to_dict()["counted"] == "rows, not people"
+    assert counted.audit().to_dict()["about"] == "rows, not people"
     assert not any("index" in name for name in counted.frame.columns)
 
 

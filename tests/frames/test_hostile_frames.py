@@ -81,11 +81,11 @@ def test_the_promise_says_when_rows_stand_for_people() -> None:
         assert found.statement.startswith(words)
         assert "different people" not in found.statement
         assert "for rows, not people" in found.audit().text().splitlines()[0]
-        assert found.audit().to_dict()["counted"] == "rows, not people"
+        assert found.audit().to_dict()["about"] == "rows, not people"
     for table, wanted in ((pa.table({"row": WHO, **KNOWN}), {}), (items.append_column("user", [WHO]), {"m": 2})):
         found = shoal.anonymize(table, k=5, **wanted)
         assert words not in found.statement + found.audit().text()
-        assert found.audit().to_dict()["counted"] == "people"
+        assert found.audit().to_dict()["about"] == "people"
 
 
 @pytest.mark.compiled

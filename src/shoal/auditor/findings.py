@@ -78,7 +78,7 @@ class AuditReport:
         return not self.violations
 
     @property
-    def counted(self) -> str:
+    def about(self) -> str:
         """What the verdict is about."""
         return ROWS if self.counts_rows else "people"
 
@@ -97,7 +97,7 @@ class AuditReport:
         return {
             "method": self.method,
             "ok": self.ok,
-            "counted": self.counted,
+            "about": self.about,
             "findings": [found.to_dict() for found in self.findings],
             "not_checked": list(self.not_checked),
             "metrics": dict(self.metrics),

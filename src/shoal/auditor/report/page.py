@@ -147,7 +147,7 @@ def _promise(content: Mapping[str, Any]) -> str:
 
 
 def _for_rows(verdict: Mapping[str, Any]) -> str:
-    return f" for {ROWS}" if verdict["counted"] == ROWS else ""
+    return f" for {ROWS}" if verdict["about"] == ROWS else ""
 
 
 def _audit(found: Mapping[str, Any]) -> str:

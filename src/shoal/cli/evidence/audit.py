@@ -162,7 +162,7 @@ def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: P
     for problem in problems:
         print(problem)
     if not problems:
-        verdict = "nothing broken" + (f" for {ROWS}" if statement.get("counted") == ROWS else "")
+        verdict = "nothing broken" + (f" for {ROWS}" if statement.get("about") == ROWS else "")
         print(
             f"attested: {statement['method']}, {verdict}, {statement['warnings']} warnings, "
             f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"

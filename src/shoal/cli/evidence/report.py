@@ -123,7 +123,7 @@ def _write_page(  # noqa: PLR0913
     else:
         judged = found.content["audit"]
         verdict = "nothing broken" if judged["ok"] else "PROMISE BROKEN"
-        verdict += f" for {ROWS}" if judged["counted"] == ROWS else ""
+        verdict += f" for {ROWS}" if judged["about"] == ROWS else ""
         print(f"audit          {verdict}\npage           {out}")
     return 0
 
