@@ -57,6 +57,49 @@ def test_a_lazy_frame_a_batch_and_a_pandas_index() -> None:
     assert list(shoal.anonymize(odd, **wanted).frame.columns) == ["age"]
 
 
+VISITS = pd.DataFrame({
+    "patient": [100 + row // 4 for row in range(80)], "age": [30 + row // 4 % 20 for row in range(80)],
+    "ward": [row * 3 % 7 for row in range(80)],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("index", ["patient", ["patient", "ward"], None])
+def test_a_person_in_the_index_is_found_and_nothing_of_the_index_is_published(index: Any) -> None:
+    given = VISITS if index is None else VISITS.set_index(index)
+    found = shoal.anonymize(given, k=5)
+    assert found.policy["stream"]["person"] == "patient"
+    assert "rows, not people" not in found.statement
+    assert set(found.frame.columns) == {"age", "ward"} - ({"ward"} if isinstance(index, list) else set())
+    assert found.audit().ok
+
+
+def test_an_index_without_a_name() -> None:
+    """Repeated values may be people, so somebody must say; different ones are no more than the numbers of rows."""
+    given = VISITS.drop(columns="patient")
+    found = shoal.anonymize(given[::2], k=5)
+    assert found.policy["stream"]["person"] == "row"
+    assert "index" not in found.truth.column_names
+    again = given.set_axis(VISITS["patient"].rename(None))
+    with pytest.raises(shoal.ShoalError, match="not certain whose row it is") as doubt:
+        shoal.anonymize(again, k=5)
+    assert "'index' may be the person" in str(doubt.value)
+    assert "person=shoal.ROWS" in str(doubt.value)
+    assert shoal.anonymize(again, k=5, person="index").audit().to_dict()["about"] == "people"
+    counted = shoal.anonymize(again, k=5, person=shoal.ROWS)
+    assert counted.audit().to_dict()["about"] == "rows, not people"
+    assert not any("index" in name for name in counted.frame.columns)
+
+
+def test_a_column_goes_before_a_level_of_its_name() -> None:
+    given = VISITS.set_axis(pd.Index(range(80), name="patient"))
+    assert shoal.anonymize(given, k=5).truth.column("patient").to_pylist() == VISITS["patient"].tolist()
+
+
+def test_a_level_of_the_index_can_be_named() -> None:
+    found = shoal.anonymize(VISITS.set_index(["patient", "ward"]), k=5, quasi=["age", "ward"])
+    assert set(found.frame.columns) == {"age", "ward"}
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_forms_of_intervals_agree(library: str) -> None:
     wanted = {"k": 4, "person": "id", "quasi": ["age", "born"]}

@@ -18,11 +18,13 @@ from shoal.frames.feasibility import require_people, require_roles, require_usab
 from shoal.frames.frame_input import read_frame
 from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
-from shoal.frames.sets import EACH_ROW, anonymize_sets
+from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
+from shoal.inspection.column_names import printable
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
-from shoal.inspection.wishes import ROW
+from shoal.inspection.wishes import ROWS
+from shoal.methods.base import said_of_rows
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.outcome import Explain, outcome_words
@@ -74,7 +76,9 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     m
         Sets: how many items of a person may be known (:class:`shoal.KmAnonymity`); `k` people then have them.
     person
-        The column that says whose row it is. Without one each row counts as one person.
+        The column, or the level of a pandas index, that says whose row it is; ``shoal.ROWS`` if every row is another
+        person. By default it is found by names and values. If it is not certain, an error names the candidates; if no
+        column may be it, rows are counted, and the result says so.
     quasi, sensitive, carry
         Rows: columns that an attacker may know (published generalized), columns whose values must differ and columns
         that are published unchanged. With `quasi` no other column is published unless it is named.
@@ -110,7 +114,7 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
         },
         settings,
     )  # fmt: skip
-    read = read_frame(frame, arguments.labels)
+    read = read_frame(frame)
     if intervals == "interval" and read.library != "pandas":
         raise PolicyError('intervals: "interval" is for pandas; choose text, columns, middle or struct')
     wishes = arguments.wishes(read)
@@ -122,9 +126,10 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
         content, checked = _read(policy)
         require_people(read.table, checked)
         result = _run(read.table, checked, content, None, key)
-    return replace(
-        result, frame=write_frame(result.rows, read, _unchanged(checked), intervals), dropped_index=read.dropped_index
-    )
+    used = {checked.stream.person, *result.rows.column_names}
+    dropped = [*(repr(printable(name)) for name in read.index if name not in used), *read.row_labels]
+    shown = write_frame(result.rows, read, _unchanged(checked), intervals)
+    return replace(result, frame=shown, dropped_index=", ".join(dropped))
 
 
 def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[Anonymized, Policy]:
@@ -200,10 +205,10 @@ def _with_whole_people(table: pa.Table, proposal: Proposal) -> pa.Table:
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
-    counted = ""
-    if policy.stream.person == ROW and ROW not in table.column_names:
-        counted = EACH_ROW
-        table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    counts_rows = policy.stream.person == ROWS and ROWS not in table.column_names
+    truth = table  # the auditor numbers rows itself
+    if counts_rows:
+        table = table.append_column(ROWS, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
     warnings += [
         f"column {found.name!r}: is sensitive and published unchanged, but {found.words()}: anyone who knows such a "
@@ -212,6 +217,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     ]  # fmt: skip
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
+    promised = method.guarantee.statement
     reasons = {name: count for name, count in method.counts.items()
                if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
     counts = {
@@ -220,10 +226,10 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     }  # fmt: skip
     warnings += little_left(counts, reasons, method.explain, policy)
     return Anonymized(
-        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
+        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
+        statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
         metrics=dict(method.metrics),
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from shoal.errors import PolicyError
 from shoal.frames.frame_input import FrameInput
 from shoal.frames.frame_output import INTERVALS
 from shoal.inspection.column_names import printable
-from shoal.inspection.wishes import ROW, Wishes
+from shoal.inspection.wishes import ROWS, Wishes
 from shoal.methods.registry import METHODS
 from shoal.methods.setting_problems import one_of
 from shoal.policy.methods import section_for
@@ -46,11 +46,6 @@ class Arguments:
         if problems := [*problems, *_unknown_settings(settings)]:
             raise PolicyError(problems)
 
-    @property
-    def labels(self) -> set[Any]:
-        """Every column that is named, in whatever role."""
-        return {label for labels in self.columns.values() for label in labels}
-
     def wishes(self, read: FrameInput) -> Wishes:
         """What is stated about the columns of a frame; raise PolicyError with suggestions if one does not exist."""
         found: dict[str, Any] = {}
@@ -58,17 +53,18 @@ class Arguments:
         for role, labels in self.columns.items():
             by_label = [(label, _name(read, label)) for label in labels]
             problems += [_missing(read, role, label) for label, name in by_label
-                         if name is None and not (role == "person" and label == ROW)]  # fmt: skip
-            names = [ROW if name is None else name for _, name in by_label]
+                         if name is None and not (role == "person" and label == ROWS)]  # fmt: skip
+            names = [ROWS if name is None else name for _, name in by_label]
             twice = sorted({name for name in names if names.count(name) > 1})
             problems += [f"{role}: names {name!r} twice; name it once" for name in twice if name in read.labels]
             if isinstance(self._given[role], set | frozenset):
-                names.sort(key=[*read.table.column_names, ROW].index)
+                names.sort(key=[*read.table.column_names, ROWS].index)
             found[role] = names[0] if role in _ONE else names
         if problems:
             raise PolicyError(problems)
         found |= {name: _plain(self._given[name]) for name in (*_LEAST, "window", "method")}
-        return Wishes(**found, settings={name: _plain(value) for name, value in self._settings.items()})
+        settings = {name: _plain(value) for name, value in self._settings.items()}
+        return Wishes(**found, settings=settings, index=read.index)
 
 
 def _plain(value: Any) -> Any:

@@ -38,7 +38,7 @@ def require_usable(table: pa.Table, wishes: Wishes) -> None:
     if problems:
         raise PolicyError(problems)
     named = {wishes.person, wishes.time, wishes.attribute, wishes.items}
-    named |= {*(wishes.sensitive or ()), *(wishes.carry or ())}
+    named |= {*(wishes.sensitive or ()), *(wishes.carry or ()), *wishes.index}
     is_guessed = wishes.attribute is None and wishes.items is None and wishes.z is None and wishes.m is None
     for name in given or [name for name in table.column_names if is_guessed and name not in named]:
         column = table.column(name)

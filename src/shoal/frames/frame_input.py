@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import pyarrow as pa
 
 from shoal.errors import InputError
-from shoal.inspection.column_names import printable
 
 Library = Literal["pandas", "polars", "pyarrow"]
 
+_UNNAMED: Final = "index"
+"""What an index without a name is called, as `reset_index` calls it."""
 _FRAME: Final = "give a data frame of pandas, polars or Arrow"
 _NOT_FRAMES: Final = {
     "list": "such as pandas.DataFrame(rows)",
@@ -41,15 +42,17 @@ class FrameInput:
     """Types of pandas or polars."""
     categories: Mapping[str, Any] = field(default_factory=dict)
     """The dictionary array of each column of categories, of which the type and the order of values are kept."""
-    dropped_index: str = ""
-    """What the index of pandas had, if it had more than row numbers and is not published."""
+    index: tuple[str, ...] = ()
+    """Columns that are levels of the index of pandas."""
+    row_labels: tuple[str, ...] = ()
+    """What to call an index without a name that has more than row numbers and is no column."""
 
 
-def read_frame(frame: Any, named: Collection[Any] = ()) -> FrameInput:
-    """Read a frame; a level of the index of pandas becomes a column if it is among the names that are asked for."""
+def read_frame(frame: Any) -> FrameInput:
+    """Read a frame; levels of an index of pandas that have a name or repeat become columns."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
-        return _from_pandas(pandas, frame, named)
+        return _from_pandas(pandas, frame)
     library: Library = "pyarrow"
     if polars is not None and isinstance(frame, polars.DataFrame | polars.LazyFrame):
         library, frame = "polars", frame.lazy().collect()
@@ -121,27 +124,34 @@ def _unified(column: Any, kind: Any) -> Any:
 # ---- pandas
 
 
-def _from_pandas(pandas: Any, frame: Any, named: Collection[Any]) -> FrameInput:
+def _from_pandas(pandas: Any, frame: Any) -> FrameInput:
     if isinstance(frame.columns, pandas.MultiIndex):
         raise InputError(
             "columns: have names of several levels; give each one name, such as with "
             'frame.columns = ["_".join(map(str, names)) for names in frame.columns]'
         )
     _refuse_nothing(*frame.shape)
-    index, levels = frame.index, [name for name in frame.index.names if name is not None]
-    wanted = [name for name in levels if name in named and name not in frame.columns]
-    columns = [(name, index.get_level_values(name).to_series(index=index)) for name in wanted] + list(frame.items())
+    levels = _levels(frame)
+    columns = [*levels.items(), *frame.items()]
     names = [str(name) for name, _ in columns]
     _refuse_twice(names)
     arrays = {name: _array(pandas, name, column) for name, (_, column) in zip(names, columns, strict=True)}
     table, categories = _without_categories(pa.table(arrays))
-    dropped = [repr(printable(str(name))) for name in levels if name not in wanted]
-    if not levels and not isinstance(index, pandas.RangeIndex):
-        dropped = ["row labels"]
+    is_numbered = isinstance(frame.index, pandas.RangeIndex) or frame.index.names != [None] or levels
     return FrameInput(
         "pandas", table, dict(zip(names, (name for name, _ in columns), strict=True)),
-        {name: column.dtype for name, (_, column) in zip(names, columns, strict=True)}, categories, ", ".join(dropped),
+        {name: column.dtype for name, (_, column) in zip(names, columns, strict=True)}, categories,
+        tuple(map(str, levels)), () if is_numbered else ("row labels",),
     )  # fmt: skip
+
+
+def _levels(frame: Any) -> dict[Any, Any]:
+    """Levels of the index that have a name or repeat, as persons do and row numbers do not."""
+    levels = [frame.index.get_level_values(place) for place in range(frame.index.nlevels)]
+    named = {_UNNAMED if one.name is None else one.name: one for one in levels
+             if one.name is not None or not one.is_unique}  # fmt: skip
+    taken = {str(name) for name in frame.columns}
+    return {name: one.to_series(index=frame.index) for name, one in named.items() if str(name) not in taken}
 
 
 def _array(pandas: Any, name: str, column: Any) -> Any:

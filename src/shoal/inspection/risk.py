@@ -30,10 +30,12 @@ class Risk:
     """The share of people who have a value that nobody else has."""
     rare: float
     """The share of rows whose value fewer than k people have."""
+    counted: str = "people"
+    """What stands for the people: rows, if nothing says whose they are."""
 
     def words(self) -> str:
         """The measurement in words."""
-        return f"{self.values:,} values, {self.unique:.0%} of the people have one of their own"
+        return f"{self.values:,} values, {self.unique:.0%} of the {self.counted} have one of their own"
 
 
 class Measure:
@@ -46,6 +48,7 @@ class Measure:
         self._known = np.ones(rows, np.bool_) if person is None else _valid(facts[person].values)
         self.people = len(np.unique(self._person[self._known]))
         self._codes: dict[str, Codes] = {}
+        self._counted = "rows" if person is None else "people"
 
     def of(self, *names: str) -> Risk:
         """The risk of columns together."""
@@ -56,13 +59,13 @@ class Measure:
             value = _renumbered(value * (int(own.max(initial=0)) + 1) + own)
         value, person = value[known], self._person[known]
         if not len(value):
-            return Risk(names, 0, 0, 0.0, 0.0)
+            return Risk(names, 0, 0, 0.0, 0.0, self._counted)
         width = int(person.max()) + 1
         pairs = np.unique(_renumbered(value) * width + person)
         crowd = np.bincount(pairs // width)
         alone = np.unique(pairs[crowd[pairs // width] == 1] % width)
         rare = float((crowd[_renumbered(value)] < self.k).mean())
-        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare)
+        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare, self._counted)
 
     def common(self, name: str) -> set[Any]:
         """The values that at least k people have."""
