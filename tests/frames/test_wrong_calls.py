@@ -106,12 +106,19 @@ NO_ROWS = "frame: has no rows, so there is nobody to anonymize; check how it was
 ONE_ROW = "frame: has 1 row, and one person cannot be hidden among others; give more rows"
 FEW = ("k: is 5 (chosen by shoal), but the frame has 4 people, so nothing could be published; choose a k of at most 4, "
        "or give more people")  # fmt: skip
+NAMED = {"person": "id", "quasi": ["age"]}
+FEW_ROWS = FEW.replace("people", "rows")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("keywords", [{}, {"person": "id", "quasi": ["age"]}], ids=["guessed", "named"])
-@pytest.mark.parametrize(("rows", "sentence"), [(0, NO_ROWS), (1, ONE_ROW), (4, FEW)])
-def test_too_few_rows(library: str, keywords: dict[str, Any], rows: int, sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "keywords", "sentence"),
+    [
+        (0, {}, NO_ROWS), (0, NAMED, NO_ROWS), (1, {}, ONE_ROW), (1, NAMED, ONE_ROW), (4, {}, FEW_ROWS), (4, NAMED, FEW),
+    ],
+    ids=["none", "none, named", "one", "one, named", "four", "four, named"],
+)  # fmt: skip
+def test_too_few_rows(library: str, rows: int, keywords: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ShoalError) as caught:
         shoal.anonymize(people(library)[:rows] if library != "pyarrow" else TABLE.slice(0, rows), **keywords)
     assert str(caught.value) == sentence

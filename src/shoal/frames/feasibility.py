@@ -78,12 +78,13 @@ def require_people(table: pa.Table, policy: Policy, wishes: Wishes | None = None
     """Raise PolicyError if there are fewer people than must share what is published, or too few sensitive values."""
     column = table.column(policy.stream.person) if policy.stream.person in table.column_names else None
     people = table.num_rows if column is None else len(column.drop_null().unique())
+    words = ("row", "rows") if column is None else ("person", "people")
     rules = policy.anonymize
     for name in ("k", "z"):
         wanted = getattr(rules, name, None)
         is_chosen = wishes is not None and getattr(wishes, name) is None
         if wanted is not None and wanted > people:
-            raise _too_few(name, f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}", people, "person", "people")
+            raise _too_few(name, f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}", people, *words)
     wanted = getattr(rules, "l", None)
     for name in getattr(rules, "sensitive", ()):
         values = len(table.column(name).drop_null().unique()) if name in table.column_names else 0
