@@ -74,7 +74,8 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     m
         Sets: how many items of a person may be known (:class:`shoal.KmAnonymity`); `k` people then have them.
     person
-        The column that says whose row it is. Without one each row counts as one person.
+        The column, or the level of an index of pandas, that says whose row it is. Without one each row counts as one
+        person. An index is not published.
     quasi, sensitive, carry
         Rows: columns that an attacker may know (published generalized), columns whose values must differ and columns
         that are published unchanged. With `quasi` no other column is published unless it is named.
@@ -93,6 +94,11 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
         At least 16 secret bytes for pseudonyms; by default the key of ``SHOAL_KEY_FILE``, else a new one.
     settings
         Further parameters of the method, such as ``deadline=5000`` or ``l=3``.
+
+    Raises
+    ------
+    shoal.ShoalError
+        If an argument or a column cannot be used; it says which, and what to do. All wrong arguments are listed.
 
     Examples
     --------
