@@ -113,6 +113,13 @@ def test_bars_are_the_losses_of_columns() -> None:
     assert [bar.get_width() for bar in first.containers[0]] == pytest.approx(list(found.losses.values()), abs=0.02)
 
 
+def test_any_name_of_a_column_can_be_drawn(tmp_path: Path) -> None:
+    names = ["in $_{$ or €", "a line\nand another"]
+    found = shoal.anonymize(TABLE.rename_columns(["id", *names, "ill"]), k=3, person="id", quasi=names)
+    figure = found.plot(tmp_path / "release.png")
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [names[0], repr(names[1])]
+
+
 @pytest.mark.parametrize("rows", ["events", "rows"])
 def test_nothing_released_can_be_shown(rows: str, tmp_path: Path) -> None:
     if rows == "events":

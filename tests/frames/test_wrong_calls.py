@@ -114,7 +114,8 @@ FEW_ROWS = FEW.replace("people", "rows")
 @pytest.mark.parametrize(
     ("rows", "keywords", "sentence"),
     [
-        (0, {}, NO_ROWS), (0, NAMED, NO_ROWS), (1, {}, ONE_ROW), (1, NAMED, ONE_ROW), (4, {}, FEW_ROWS), (4, NAMED, FEW),
+        (0, {}, NO_ROWS), (0, NAMED, NO_ROWS), (1, {}, ONE_ROW), (1, NAMED, ONE_ROW),
+        (4, {}, FEW_ROWS), (4, NAMED, FEW),
     ],
     ids=["none", "none, named", "one", "one, named", "four", "four, named"],
 )  # fmt: skip

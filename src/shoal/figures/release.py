@@ -79,7 +79,7 @@ def _draw_counts(axis: Any, counts: Mapping[str, int]) -> None:
 def _draw_bars(axis: Any, names: list[str], values: list[Any], colours: list[str], texts: list[str]) -> None:
     bars = axis.barh(range(len(names)), values, color=colours, height=0.7)
     axis.bar_label(bars, texts, padding=3, fontsize=9)
-    axis.set_yticks(range(len(names)), names)
+    axis.set_yticks(range(len(names)), names, parse_math=False)  # a name may have dollar signs
     axis.tick_params(axis="y", length=0)
     style_axis(axis)
     axis.grid(visible=False, axis="y")

@@ -98,6 +98,11 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     settings
         Further parameters of the method, such as ``deadline=5000`` or ``l=3``.
 
+    Raises
+    ------
+    shoal.ShoalError
+        If an argument or a column cannot be used; it says which, and what to do. All wrong arguments are listed.
+
     Examples
     --------
     >>> import pyarrow as pa, shoal

@@ -19,6 +19,7 @@ from shoal.frames.losses import losses_of
 from shoal.frames.page import html_of
 from shoal.frames.summary import headline, index_note, lines_of
 from shoal.inspection import Proposal
+from shoal.inspection.column_names import printable
 from shoal.inspection.roles import Role
 
 
@@ -157,7 +158,7 @@ class Anonymized:
     def _drawn_losses(self, found: Mapping[str, Any]) -> dict[str, float]:
         if "columns" in found:  # also under a policy that is a file
             losses = {one["name"]: one["loss"] for one in found["columns"]}
-            return {name: losses[name] for name in self.rows.column_names if name in losses}
+            return {printable(name): losses[name] for name in self.rows.column_names if name in losses}
         if "items_generalized" in self.metrics:
             return {"different items": self.metrics["items_generalized"],
                     "what people have": self.metrics["occurrences_generalized"]}  # fmt: skip
