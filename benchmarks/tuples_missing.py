@@ -1,7 +1,7 @@
-"""Loss with missing values, against the best other strict method: python -m benchmarks.tuples_missing [--data FOLDER]
+"""Loss with missing values, against the best other method: python -m benchmarks.tuples_missing [--data FOLDER]
 
 Every data set of the folder, with up to seven quasi-identifiers; values of one, two, half or all columns are removed at
-random. The others are FADS, CASTLE and K-VARP, all with `nulls = "strict"`. Two lanes of least-loss are
+random. The others are FADS, CASTLE and K-VARP, all with `missing = "covered"`. Two lanes of least-loss are
 compared with one.
 """
 

@@ -76,6 +76,11 @@ class Anonymized:
         lines = [f"promise    {self.statement}", f"rows       {shown}"]
         lines += [f"refused    {text}" for text in self.refused.values()]
         lines += [f"loss       {printable(name)} {loss:.3f}" for name, loss in self.losses.items()]
+        if self.metrics.get("rare_patterns"):
+            lines.append(f"missing    {self.metrics['rare_patterns']:,} rows suppressed: too few people lack the same "
+                         "columns")  # fmt: skip
+        if self.metrics.get("filled"):
+            lines.append(f"filled     {self.metrics['filled']:,} values where the record has none")
         if "items_generalized" in self.metrics:
             found = self.metrics
             lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "

@@ -68,7 +68,7 @@ class Publisher:
     k: int = 3
     deadline: int = 12
     reuse: int = 6
-    nulls: str = "strict"
+    missing: str = "covered"
     min_carriers: int | None = None
     l: int = 1  # noqa: E741
     t: float | None = None
@@ -168,7 +168,8 @@ class Publisher:
     def _cluster(self, members: list[tuple[int, int, Row]], now: int) -> Cluster:
         inside = [member[2] for member in members]
         carriers = [sum(record[name] is not None for record in inside) for name in ("age", "tree")]
-        needed = {"strict": self.min_carriers or math.ceil(self.k / 2), "common": len(inside), "paper": 1}[self.nulls]
+        least = self.min_carriers or math.ceil(self.k / 2)
+        needed = {"covered": least, "hidden": len(inside), "paper": 1}[self.missing]
         values: Row = {"age": None, "tree": None}
         if carriers[0] >= needed:
             values["age"] = self._range([record["age"] for record in inside if record["age"] is not None])
@@ -190,7 +191,7 @@ class Publisher:
         if record["tree"] is not None and cluster.values["tree"] not in PATHS[record["tree"]]:
             return False
         lacks = any(record[name] is None and cluster.values[name] is not None for name in ("age", "tree"))
-        if self.nulls == "common" and lacks:
+        if self.missing == "hidden" and lacks:
             return False
         return self._is_enough([*cluster.ills, record["ill"]], cluster.reference)
 
@@ -208,7 +209,7 @@ class Publisher:
         self, member: tuple[int, int, Row], cluster: Cluster, now: int, *, reused: bool, is_first: bool = False
     ) -> None:
         shown = dict(cluster.values)
-        if self.nulls == "paper":
+        if self.missing == "paper":
             shown = {name: None if member[2][name] is None else value for name, value in shown.items()}
         said = None
         if is_first and self.t is not None and not self.declared:
@@ -311,7 +312,7 @@ class Run:
         return self.promised["anonymize"].get("suppressed") == "root"
 
 
-_RULES = ("k", "deadline", "reuse", "nulls", "min_carriers", "l", "t", "reference", "groups")
+_RULES = ("k", "deadline", "reuse", "missing", "min_carriers", "l", "t", "reference", "groups")
 
 
 def promise_of(how: Row) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from tests.auditor.tuples.naive import SECOND, Run, records
 MINUTE = 60 * SECOND
 WAYS = [
     {},
-    {"nulls": "common"},
+    {"missing": "hidden"},
     {"min_carriers": 1},
     {"min_carriers": 3},
     {"groups": True},
@@ -43,7 +43,7 @@ def test_nothing_is_found(how, seed):
 
 
 def test_paper_mode_without_missing_values_is_k_anonymous():
-    assert Run(records(150, people=60), nulls="paper").audit().ok
+    assert Run(records(150, people=60), missing="paper").audit().ok
 
 
 def test_dead_records_are_no_arrivals():

@@ -98,7 +98,7 @@ class _Judge(RowJudge):
             )
             check_membership(*given, self.records.usable, self.notes)
             return
-        check_cover(self.attributes, row, np.append(self.records.usable, False)[row], self.notes, nulls="own")
+        check_cover(self.attributes, row, np.append(self.records.usable, False)[row], self.notes, missing="exact")
         check_unchanged(*given, row, self.notes)
 
     def _judge_people(self, row: Ints | None, trace: Trace | None, calibration: Calibration) -> None:

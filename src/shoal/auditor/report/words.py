@@ -46,7 +46,7 @@ def _of_tuples(promise: TuplePromise) -> list[str]:
         found.append(f"Their distribution differs from the usual one by at most {diversity.t:g} (t-closeness).")
     if diversity.l is None and diversity.entropy_l is None and diversity.t is None and promise.sensitive:
         found.append("Nothing is promised about sensitive values: rows that look alike may all have the same one.")
-    if promise.nulls == "paper":
+    if promise.missing == "paper":
         found.append("Missing values stay visible row by row, so the first sentence does not hold for them.")
     return found
 

@@ -180,10 +180,10 @@ class _Judge(RowJudge):
         """Check row by row."""
         check_roots(self.attributes, link.is_root, self.notes)
         group = np.where(link.is_root, -1, link.group)
-        check_one_vector(self.attributes, group, self.notes, own_nulls=self.promise.keeps_own_nulls)
+        check_one_vector(self.attributes, group, self.notes, record_nulls=self.promise.keeps_record_nulls)
         if self.has_truth:
-            nulls = "own" if self.promise.keeps_own_nulls else self.promise.nulls
-            check_cover(self.attributes, link.row, link.known, self.notes, nulls=nulls, exempt=link.is_root)
+            missing = "exact" if self.promise.keeps_record_nulls else self.promise.missing
+            check_cover(self.attributes, link.row, link.known, self.notes, missing=missing, exempt=link.is_root)
             check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
             check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
 

@@ -16,7 +16,7 @@ from shoal.schema import NANOSECONDS, duration_ns
 
 _LARGEST: Final = 2**53
 _CHOICES: Final = {
-    "nulls": ("strict", "common", "paper"),
+    "missing": ("covered", "hidden", "paper"),
     "suppressed": ("drop", "root"),
     "outside": ("refuse", "clamp"),
 }
@@ -82,7 +82,7 @@ class TuplePromise:
     reuse: int
     is_timed: bool
     max_gap_ns: int
-    nulls: str
+    missing: str
     min_carriers: int
     diversity: Diversity
     groups: bool
@@ -104,9 +104,9 @@ class TuplePromise:
         return self.method == "fads-varied"
 
     @property
-    def keeps_own_nulls(self) -> bool:
-        """Whether every row keeps its own nulls, so that rows of one cluster differ in them."""
-        return self.nulls == "paper" and self.method != "iot-anonymization"
+    def keeps_record_nulls(self) -> bool:
+        """Whether every row keeps its record's nulls, so that rows of one cluster differ in them."""
+        return self.missing == "paper" and self.method != "iot-anonymization"
 
 
 def read_tuple_promise(policy: Policy) -> TuplePromise:
@@ -130,7 +130,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         reuse=reuse,
         is_timed=is_timed,
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
-        nulls=_choice(rules, "nulls"),
+        missing=_choice(rules, "missing"),
         min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),

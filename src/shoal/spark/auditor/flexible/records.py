@@ -107,7 +107,7 @@ class CheckRecords:
         check_values(attributes, release.broken, notes)
         if not promise.root:
             check_root(attributes, notes)
-        check_cover(attributes, trace.row, np.append(records.usable, False)[trace.row], notes, nulls="own")
+        check_cover(attributes, trace.row, np.append(records.usable, False)[trace.row], notes, missing="exact")
         check_unchanged(promise, release, truth, trace.row, notes)
         self._check_names(release, truth, trace.row, notes)
         k = row_k(promise, attributes, trace.row)

@@ -85,8 +85,8 @@ class CheckRecords:
         link = link_of(decisions, records.usable)
         check_values(attributes, release.broken, notes)
         check_roots(attributes, link.is_root, notes)
-        nulls = "own" if promise.keeps_own_nulls else promise.nulls
-        check_cover(attributes, link.row, link.known, notes, nulls=nulls, exempt=link.is_root)
+        missing = "exact" if promise.keeps_record_nulls else promise.missing
+        check_cover(attributes, link.row, link.known, notes, missing=missing, exempt=link.is_root)
         check_unchanged(promise, release, truth, link.row, notes)
         self._check_names(release, truth, link.row, notes)
         if plan.has_events:
