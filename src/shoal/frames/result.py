@@ -74,6 +74,8 @@ class Anonymized:
     def _lines(self) -> list[str]:
         shown = ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count or name == "refused")
         lines = [f"promise    {self.statement}", f"rows       {shown}"]
+        if self.proposal is not None and self.proposal.missing:
+            lines.append(f"missing    {self.proposal.anonymize['missing']}: {self.proposal.missing}")
         lines += [f"refused    {text}" for text in self.refused.values()]
         lines += [f"loss       {printable(name)} {loss:.3f}" for name, loss in self.losses.items()]
         if self.metrics.get("rare_patterns"):
