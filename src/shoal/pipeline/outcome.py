@@ -34,7 +34,7 @@ def add_outcome(summary: RunSummary, policy: Policy, explain: Explain) -> None:
     if summary.outcome:
         summary.warnings.append(summary.outcome)
     decided = summary.released + summary.suppressed
-    summary.warnings += missing_value_words(summary.metrics, method, decided=decided)
+    summary.warnings += missing_value_words(summary.metrics, policy.anonymize, decided=decided)
 
 
 def is_useless(summary: RunSummary) -> bool:
