@@ -102,6 +102,18 @@ class Published:
             found[name] = sum(not _fits(shown, true) for shown, true in pairs)
         return +found
 
+    def invented(self) -> Counter[str]:
+        """Published cells, by column, where the record of their row has none."""
+        found: Counter[str] = Counter()
+        words = {column.name: column.missing for column in self.expected.columns}
+        nulls = {*self.policy["source"].get("nulls", ())}
+        for name in self.rules.get("quasi", {}):
+            true = self.truth[name].iloc[self.place]
+            is_there = self.rows[name].notna().to_numpy()
+            is_gap = [is_missing(cell) or str(cell) in {*words[name]} & nulls for cell in true]
+            found[name] = int((is_there & is_gap).sum())
+        return +found
+
 
 def _fits(shown: object, true: object) -> bool:
     """Whether a range contains the number, or a value that was not generalized is the same."""

@@ -104,6 +104,12 @@ def test_what_is_published_is_true(case, folders):
 
 
 @every_file
+def test_no_cell_is_invented(case, folders):
+    """Where a record has no value, what is published of it has none."""
+    assert released(case, folders).invented() == {}
+
+
+@every_file
 def test_verdicts_say_whether_people_were_counted(case, folders):
     """In the summary of the run and in the first line of the audit, whenever nothing says whose a row is."""
     published = released(case, folders)

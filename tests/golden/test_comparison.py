@@ -52,7 +52,7 @@ def test_nothing_differs_without_a_change(command):
 
 
 def test_a_changed_rule_is_reported_where_it_counts(command, monkeypatch):
-    """How many people must carry a value matters in strict mode only, and only to tuples."""
+    """How many people must carry a value matters only with covered, and only to tuples."""
     monkeypatch.setattr(TupleSettings, "carriers", property(lambda self: self.k))
     code, lines = command()
     found = reported(lines)

@@ -12,7 +12,7 @@ from tests.reference.fads import FadsTwin
 from tests.reference.tuples import Cluster, Decision, Held, Num, TupleTwin
 
 Cuts = Sequence[tuple[int, int, int, float]]
-STATE = ("clusters", "typical", "typical_of", "met")
+STATE = ("rare_patterns", "clusters", "typical", "typical_of", "met")
 """What deciding changes in a lane, besides its tuples and clusters."""
 
 

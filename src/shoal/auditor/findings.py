@@ -19,8 +19,8 @@ from shoal.errors import ShoalError
 ROWS: Final = "rows, not people"
 """What a verdict is about if nothing says whose a row is."""
 ROWS_NAMED: Final = 10
-_TABLES: Final = ("epochs", "unchanged_columns")
-"""Metrics that are printed as tables."""
+_OWN_LINES: Final = ("epochs", "unchanged_columns", "filled_cells")
+"""Metrics that are printed as tables or sentences."""
 _LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
 _PARTS: Final = {"records_by_k": "k = "}
 """What is printed before the parts of a metric."""
@@ -123,8 +123,22 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [_metric(name, value) for name, value in metrics.items() if name not in _TABLES]
-    return plain + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+    plain = [_metric(name, value) for name, value in metrics.items() if name not in _OWN_LINES]
+    filled = [f"  {all_filled_in_words(metrics['filled_cells'])}"] if "filled_cells" in metrics else []
+    return plain + filled + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+
+
+def filled_in_words(cells: int, columns: Mapping[str, int]) -> str:
+    """Say how many cells show something that their record does not have."""
+    by_column = ", ".join(f"{count:,} in {name}" for name, count in columns.items())
+    who = f"{cells:,} cell shows" if cells == 1 else f"{cells:,} cells show"
+    return f"{who} something although the record has nothing there{f': {by_column}' if by_column else ''}"
+
+
+def all_filled_in_words(found: Mapping[str, Any]) -> str:
+    """Say what the metric ``filled_cells`` says."""
+    words, at_root = filled_in_words(found["cells"], found["columns"]), found["at_root"]
+    return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
 
 
 def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:

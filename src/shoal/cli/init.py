@@ -191,6 +191,8 @@ def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
     shown = {key: value for key, value in proposal.anonymize.items() if key in (*_NUMBERS, "window", "deadline", "l")}
     parameters = ", ".join(f"{key} = {value}" for key, value in shown.items())
     print(f"method         {proposal.method} with {parameters}: {proposal.why}")
+    if proposal.missing:
+        print(f"missing        {proposal.anonymize['missing']}: {proposal.missing}")
     for question in proposal.questions:
         print(f"check          {question}")
 

@@ -27,6 +27,7 @@ from shoal.inspection.wishes import ROWS
 from shoal.methods.base import said_of_rows
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.pipeline.outcome import Explain, outcome_words
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
@@ -230,12 +231,14 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
         "refused": method.counts["dead"], "pending": method.pending,
     }  # fmt: skip
     warnings += little_left(counts, reasons, method.explain, policy)
+    metrics, decided = dict(method.metrics), method.counts["released"] + method.counts["suppressed"]
+    warnings += missing_value_words(metrics, policy.anonymize, decided=decided)
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
         statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
-        metrics=dict(method.metrics),
+        metrics=metrics,
     )  # fmt: skip
 
 
@@ -245,7 +248,7 @@ def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: 
         rows_in=counts["rows"], released=counts["released"], suppressed=counts["suppressed"],
         pending=counts["pending"], dead=counts["refused"], dead_by_reason=dict(reasons),
     )  # fmt: skip
-    found = outcome_words(summary, explain, policy.anonymize.advice, keeps_most=policy.anonymize.KEEPS_MOST)
+    found = outcome_words(summary, explain, policy.anonymize)
     return [found] if found is not None else []
 
 

@@ -31,10 +31,16 @@ def lines_of(result: Anonymized) -> list[str]:
     """Promise, counts, losses, roles, questions and warnings."""
     shown = ", ".join(f"{count:,} {name}" for name, count in result.counts.items() if count or name == "refused")
     lines = [f"promise    {result.statement}", f"rows       {shown}"]
+    if result.proposal is not None and result.proposal.missing:
+        lines.append(f"missing    {result.proposal.anonymize['missing']}: {result.proposal.missing}")
     lines += [f"refused    {text}" for text in result.refused.values()]
     lines += [f"loss       {printable(name)} {loss:.3f}" for name, loss in result.losses.items()]
-    lines += [f"index      {index_note(result.dropped_index)}"] if result.dropped_index else []
     found = result.metrics
+    if found.get("rare_patterns"):
+        lines.append(f"missing    {found['rare_patterns']:,} rows suppressed: too few people lack the same columns")
+    if found.get("filled"):
+        lines.append(f"filled     {found['filled']:,} values where the record has none")
+    lines += [f"index      {index_note(result.dropped_index)}"] if result.dropped_index else []
     if "items_generalized" in found:
         lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "
                      f"{found['occurrences_generalized']:.1%} of what people have")  # fmt: skip

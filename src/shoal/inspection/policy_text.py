@@ -145,8 +145,8 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
     quasi, generalize = rules.pop("quasi", {}), rules.pop("generalize", None)
     lines = ["[anonymize]"]
     for key, value in rules.items():
-        line = f"{key} = {toml(value)}"
-        lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
+        line, meaning = f"{key} = {toml(value)}", proposal.missing if key == "missing" else _MEANING.get(key)
+        lines.append(f"{line:<28}# {meaning}" if meaning else line)
     lines.append("")
     if generalize is not None:
         words = proposal.trees.get(rules["item"], "a tree over the items by name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -73,6 +73,22 @@ class Measure:
         crowd = np.bincount(np.unique(first * len(self._person) + self._person[self._known]) // len(self._person))
         values = pc.dictionary_encode(self._facts[name].values, null_encoding="encode").dictionary
         return {values[int(code)].as_py() for code in own[crowd >= self.k]} - {None}
+
+    def of_rare_patterns(self, names: Sequence[str], window: int) -> float:
+        """The share of rows that lack the same of these columns as fewer than k people among so many arrivals.
+
+        Rows wait for each other no longer than that, so this is what a method suppresses that publishes rows with rows
+        that lack the same.
+        """
+        gaps = [~_valid(self._facts[name].values) for name in names]
+        if not gaps or not len(gaps[0]):
+            return 0.0
+        pattern = np.unique(np.array(gaps).T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        arrived = np.arange(len(pattern)) // max(window, 1)
+        crowd = _renumbered(arrived * (int(pattern.max()) + 1) + pattern)[self._known]
+        width = int(self._person.max(initial=0)) + 1
+        people = np.bincount(np.unique(crowd * width + self._person[self._known]) // width)
+        return float((people[crowd] < self.k).mean()) if len(crowd) else 0.0
 
     def pairs(self, names: list[str]) -> list[Risk]:
         """The risk of every two columns, the most identifying first."""

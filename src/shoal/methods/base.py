@@ -27,6 +27,7 @@ from shoal.methods.arrow_input import (
     without_null_types,
 )
 from shoal.methods.release import Refusal, Release
+from shoal.methods.renamed_keys import renamed
 from shoal.methods.settings import signature_of
 from shoal.methods.shortcuts import Shortcuts
 from shoal.times import now_ns
@@ -89,6 +90,9 @@ class StreamMethod(Shortcuts):
     def _start_for(self, schema: Schema, *, key: Any = None, **given: Any) -> None:
         """Begin an empty stream with parameters that are checked together with a schema."""
         unknown = sorted(set(given) - set(self.settings_class.model_fields))
+        for name in unknown:
+            if (sentence := renamed(name, given[name], self.settings_class.model_fields)) is not None:
+                raise TypeError(f"{type(self).__name__}: {name} {sentence}")
         if unknown:
             raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")
         self._start(self.settings_class.for_schema(schema, given), as_secret(key))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from shoal.auditor.findings import ROWS
+from shoal.auditor.findings import ROWS, all_filled_in_words
 from shoal.auditor.report.svg import draw_bars, draw_columns, draw_pairs, draw_rates, draw_windows
 
 _STYLE: Final = """
@@ -158,8 +158,10 @@ def _audit(found: Mapping[str, Any]) -> str:
     rows = [[str(one["severity"]), f"<code>{escape(one['code'])}</code>", f"{one['count']:,}", escape(one["sentence"])]
             for one in found["findings"]]  # fmt: skip
     table = table_of(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"
+    filled = found["metrics"].get("filled_cells")
+    missing = f"<p>{escape(all_filled_in_words(filled))}.</p>" if filled is not None else ""
     gaps = "".join(f"<li>{escape(sentence)}</li>" for sentence in found["not_checked"])
-    return verdict + table + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
+    return verdict + table + missing + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
 
 
 def _attacks(found: Mapping[str, Any]) -> str:

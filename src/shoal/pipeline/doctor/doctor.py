@@ -26,6 +26,7 @@ from shoal.pipeline.doctor.times import time_remarks
 from shoal.pipeline.doctor.tuples import COVERED_REASONS, outcome_words, tuple_remarks
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files
 from shoal.policy import Policy
@@ -242,6 +243,8 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         yield from flexible_outcome(anonymizer, method, tried.batch)
     elif "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
+    for words in missing_value_words(metrics, method, decided=counts["released"] + counts["suppressed"]):
+        yield Remark("look", "missing", words)
     fixed = ("pushed", "released", "suppressed", "dead", "pending", UNREADABLE)
     # Late rows are counted where the order of times is looked at.
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)

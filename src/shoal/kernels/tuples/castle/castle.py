@@ -29,7 +29,7 @@ from shoal.kernels.tuples.castle.generalize import (
 from shoal.kernels.tuples.castle.split import choose_part, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
 from shoal.kernels.tuples.emit import reuse_cluster, suppress, write_decision
-from shoal.kernels.tuples.generalize import draft, is_new_person
+from shoal.kernels.tuples.generalize import draft, is_new_person, width
 from shoal.kernels.tuples.layout import (
     ALIVE,
     CHAIN,
@@ -39,7 +39,6 @@ from shoal.kernels.tuples.layout import (
     MEMBER,
     NEXT,
     OPTION,
-    PEOPLE,
     SPARE,
     STAMP,
     TAIL,
@@ -48,11 +47,23 @@ from shoal.kernels.tuples.layout import (
 from shoal.kernels.tuples.layout import CHAIN_HEAD as CHOSEN
 from shoal.kernels.tuples.layout import PART as CLUSTER
 from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions and uses their rows
-from shoal.kernels.tuples.queue import close_wide_gaps, count_keys, remove_pending
+from shoal.kernels.tuples.patterns import count_alike, is_divided
+from shoal.kernels.tuples.queue import close_wide_gaps, remove_pending
 from shoal.kernels.tuples.reuse import best_cover, drop_old_clusters, is_capped, is_fair
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event
 
 _END = -1
+
+
+@piece
+def may_join(s, f, c, other):
+    """Whether two columns may be published together: with OWN only if they carry the same attributes."""
+    attributes = width(s)
+    for a in range(attributes if is_divided(s) else 0):
+        is_carried = f.hulls[a, c] <= f.hulls[attributes + a, c]
+        if is_carried != (f.hulls[a, other] <= f.hulls[attributes + a, other]):
+            return False
+    return True
 
 
 @piece
@@ -63,7 +74,11 @@ def choose_cluster(s, f):
     now, then, sizes = f.hulls[lost_now(s)], f.hulls[lost_then(s)], f.counts[TUPLES]
     least = np.inf
     for c in range(forming):
+        if not may_join(s, f, c, scratch_of(f)):
+            then[c] = np.inf
         least = min(least, then[c] - now[c])
+    if least == np.inf:
+        return forming
     best, is_best_cheap = -1, False
     for c in range(forming):
         if then[c] - now[c] != least:
@@ -172,14 +187,19 @@ def list_union(s, f, row):
 
 @piece
 def is_outlier(s, f, own):
-    """Whether fewer than k people are pending, or most forming clusters have more people than `own`."""
-    if count_keys(s, PEOPLE) < s.plan[K]:
+    """Whether fewer than k people are pending, or most forming clusters have more people than `own`.
+
+    Only those count that may be published with it.
+    """
+    if count_alike(s, f.counts[FIRST, own])[1] < s.plan[K]:
         return True
-    forming, bigger = f.tally[FORMING], 0
-    for c in range(forming):
-        count_crowd(s, f, c)
-    for c in range(forming):
-        bigger += f.counts[CROWD, c] > f.counts[CROWD, own]
+    forming, bigger = 0, 0
+    count_crowd(s, f, own)
+    for c in range(f.tally[FORMING]):
+        if may_join(s, f, c, own):
+            count_crowd(s, f, c)
+            forming += 1
+            bigger += f.counts[CROWD, c] > f.counts[CROWD, own]
     return 2 * bigger > forming
 
 
@@ -190,7 +210,7 @@ def nearest_cluster(s, f):
     lose_with(s, f, union, 0, f.tally[FORMING])
     for c in range(f.tally[FORMING]):
         growth = then[c] - f.hulls[lost_now(s), union]
-        if not f.counts[TAKEN, c] and growth < least:
+        if not f.counts[TAKEN, c] and growth < least and may_join(s, f, c, union):
             best, least = c, growth
     return best
 
