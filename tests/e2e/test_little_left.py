@@ -167,10 +167,10 @@ def test_sets_of_unknown_items(tmp_path: Path, sites: str, released: int) -> Non
 
 
 def test_a_frame_says_the_same_in_its_warnings() -> None:
-    table = pa.table({"who": ["a", "b", "c"], "age": [1, 2, 3]})
-    result = shoal.anonymize(table, k=5, person="who", quasi=["age"])
+    table = pa.table({"who": [row // 2 for row in range(60)], "age": list(range(60))})
+    result = shoal.anonymize(table, k=25, person="who", quasi=["age"], deadline=30)  # 31 rows pending are of 16 people
     assert len(result) == 0
-    assert [text for text in result.warnings if text.startswith("nothing was released of 3 rows")]
+    assert [text for text in result.warnings if text.startswith("nothing was released of 60 rows")]
     assert "nothing was released" in repr(result)
 
 

@@ -123,6 +123,7 @@ _ID: Final = words("""
     seudonimo token sn cislo numer szam tunnus
 """)
 _CODES: Final = words("code cod kod kode key")
+_NEGATIONS: Final = words("no")
 _ID_ENDS: Final = ("nummer", "number", "numero", "nr", "num", "id", "no", "code", "key", "nro", "kod", "ident")
 _LONG: Final = 6
 """Letters from which a word may have an ending: respondenta, patienten."""
@@ -152,8 +153,8 @@ def said_by(name: str) -> Says:
     is_about = any(word in _PROPERTIES for word in named)
     if is_about and not (found is Says.PERSON and is_id_name(name)):
         return Says.OTHER
-    if found is not Says.NOTHING or not is_id_name(name):
-        return found
+    if found is not Says.NOTHING or not is_id_name(name) or (own[0] in _NEGATIONS and own[-1] not in _ID):
+        return found  # No rearrest is no number of rearrests
     return Says.OTHER if {own[0], own[-1]} & _CODES else Says.ID  # industry_code is what something is, not who
 
 

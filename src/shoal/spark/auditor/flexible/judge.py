@@ -66,6 +66,7 @@ class _Judge:
         promise, notes, files, facts = self._promise, self._notes, self._files, Facts()
         for part in self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)):
             facts.merge(part)
+        notes.counts_rows = promise.person == "row" and not facts.has_row_column
         require_truth(facts, (promise.person, *promise.columns), promise.person)
         if not check_release(facts, promise.columns, notes):
             return

@@ -63,6 +63,7 @@ class _Judge:
         promise, notes, files = self._promise, self._notes, self._files
         facts = merged_facts(self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)))
         time = (promise.time,) if promise.is_timed and promise.time is not None else ()
+        notes.counts_rows = promise.person == "row" and not facts.has_row_column
         require_truth(facts, (promise.person, *promise.columns, *time), promise.person)
         if not check_release(facts, promise.columns, notes):
             return
