@@ -229,10 +229,9 @@ class _Proposer:
         return Role(found[0].name, "attribute", reason, is_sure=False)
 
     def _has_normal(self) -> bool:
-        """Whether another quasi-identifier is left besides the sparse ones."""
-        return any(
-            role_of(self.facts[name], self.measure).role == "quasi" for name in {*self.others} - {*self._sparse()}
-        )
+        """Whether another quasi-identifier is left besides the sparse ones; numbers are then results."""
+        others = (role_of(self.facts[name], self.measure) for name in self.others if name not in self._sparse())
+        return any(self._measurement(one).role == "quasi" for one in others)
 
     def _sparse(self) -> list[str]:
         """Columns of models and the like in which at least a tenth of the rows have a rare value."""
