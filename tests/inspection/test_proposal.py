@@ -156,7 +156,7 @@ def stream(**columns: list) -> pa.Table:
     return pa.table({"who_id": [f"w{row * 7 % 60:03}" for row in rows], "ts": times, **columns})
 
 
-REQUESTS = [f"/{row * row % 30}" for row in range(400)]
+REQUESTS = [f"/{row * row // 7 % 30}" for row in range(400)]
 SIZES = [row * 977 % 9001 for row in range(400)]
 
 
