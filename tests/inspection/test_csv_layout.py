@@ -42,6 +42,12 @@ def test_empty_repeated_and_numeric_cells_are_no_reason(first: str) -> None:
     assert len(set(found.names)) == 3
 
 
+def test_an_empty_cell_above_the_numbers_of_rows_is_part_of_a_header() -> None:
+    """Although the other cells look like those below, and one of them occurs there."""
+    assert layout(',site,"http...a.example"', "1,site,http://a.example/b", "2,data,http://a.example/c").has_header
+    assert not layout(",site,http...a.example", "4,site,http://a.example/b", "9,data,http://a.example/c").has_header
+
+
 def test_words_that_occur_below_are_a_record() -> None:
     rows = ["Ulm,baker,none", "Bern,nurse,jewish", "Ulm,nurse,none", "Bern,baker,none"] * 10
     assert not named(*rows)

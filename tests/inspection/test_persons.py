@@ -95,7 +95,8 @@ def test_numbers_of_rows_of_which_some_were_left_out(name: str, place: int, is_r
     others = {"age": [20 + row * 11 % 50 for row in ROWS]}
     columns = {name: numbers, **others} if place == 0 else {**others, name: numbers}
     assert (name in found(columns).row_numbers) is is_row
-    assert name not in found({**columns, name: numbers[::-1]}).row_numbers
+    is_without_name = name in ("column1", "rownames")
+    assert (name in found({**columns, name: numbers[::-1]}).row_numbers) is (is_row and is_without_name)
     assert name not in found({**columns, name: [number // 4 for number in numbers]}).row_numbers
 
 
@@ -130,6 +131,37 @@ def test_a_count_of_what_did_not_happen_is_no_number() -> None:
     assert [said_by(name) for name in ("No rearrest", "No", "patient no", "No patient")] == [
         Says.NOTHING, Says.ID, Says.PERSON, Says.PERSON,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("drivers", Says.OTHER), ("AirPassengers", Says.OTHER), ("Personal", Says.OTHER), ("driver", Says.PERSON),
+    ("Number.thousands", Says.NOTHING), ("nrAdvE", Says.NOTHING), ("NoVaccTB", Says.NOTHING),
+    ("Kunden-Nr.", Says.PERSON), ("mother", Says.RELATIVE), ("patient", Says.PERSON), ("id_paciente", Says.PERSON),
+])  # fmt: skip
+def test_numbers_of_people_are_not_people(name: str, says: Says) -> None:
+    """How many drivers there were, or how many thousands, names nobody; a mother may be that of several rows."""
+    assert said_by(name) is says
+
+
+def test_the_parents_of_a_row_are_not_its_person() -> None:
+    parents = {"mother": [900 + row * 7 % 43 for row in ROWS], "father": [300 + row * 5 % 38 for row in ROWS]}
+    children = {"id": list(ROWS)[::-1], **parents, "sex": ["f", "m"] * 120}
+    one = found(children)
+    assert one.person is not None
+    assert one.person.column == "id"
+    assert {"mother", "father"} <= one.identifiers
+    assert set(candidates({name: values for name, values in children.items() if name != "id"})) == {*parents}
+
+
+@pytest.mark.parametrize(("name", "is_asked"), [
+    ("Name", True), ("business_name", True), ("short_name", True), ("city_name", False), ("product name", False),
+])  # fmt: skip
+def test_names_that_repeat_may_be_people(name: str, is_asked: bool) -> None:
+    columns = {
+        name: [f"{'ABCDEFGHIJ'[row % 10]}nna {chr(65 + row // 20)}o" for row in ROWS],
+        "score": [row % 17 for row in ROWS],
+    }
+    assert candidates(columns) == ([name] if is_asked else [])
 
 
 def test_many_small_numbers_are_people_and_few_are_counts() -> None:

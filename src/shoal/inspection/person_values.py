@@ -132,10 +132,13 @@ class Column:
         return first in (0, 1) and bool(np.array_equal(self.numbers, first + np.arange(len(self.numbers))))
 
     @cached_property
+    def is_numbering(self) -> bool:
+        """Whether every row has another whole number."""
+        return self.is_whole and not self.facts.missing and self.repeats.is_unique and self.facts.rows > 1
+
+    @cached_property
     def is_rising(self) -> bool:
-        """Whether it has whole numbers, each larger than the one before."""
-        if not self.is_whole or self.facts.missing or self.facts.rows < 2:
-            return False
+        """Whether each number is larger than the one before."""
         return bool((np.diff(self.numbers) > 0).all())
 
     @cached_property

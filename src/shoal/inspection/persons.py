@@ -30,6 +30,8 @@ _PLACES: Final = words("lat latitude lon lng long longitude region country state
 _ENDS: Final = words("from to source target sender receiver recipient src dst origin destination ego alter")
 """The two ends of what is between two people."""
 _PERIODS: Final = words("time year month week day wave period round visit trial date quarter annee jahr welle ano anno")
+_NO_NAMES: Final = words("column1 unnamed0 unnamed rownames rowname rownumber rowid")
+"""Above the names of rows, in whatever order they are."""
 _MOST_CANDIDATES: Final = 5
 
 
@@ -64,7 +66,12 @@ def whose_row(facts: Mapping[str, Facts], is_open: Iterable[str], time: str | No
 
 
 def _is_name(name: str) -> bool:
-    return "".join(words_of(name)) in _NAMES
+    """Whether a column may have names of people: name, short_name; not city_name."""
+    own = words_of(name)
+    if "".join(own) in _NAMES:
+        return True
+    rest = [word for word in own if word not in _NAMES]
+    return len(rest) < len(own) and said_by(" ".join(rest)) in (Says.NOTHING, Says.PERSON, Says.UNIT)
 
 
 class _Search:
@@ -100,13 +107,16 @@ class _Search:
         """Whether it has the numbers of rows of which some were left out: all different, in their order."""
         says = self.says[one.name]
         is_named_so = says is Says.ROW or (is_first and says is Says.NOTHING and says_nothing(one.name))
-        return is_named_so and one.name != self.time and one.facts.time_unit is None and one.is_rising
+        if not is_named_so or one.name == self.time or one.facts.time_unit is not None:
+            return False
+        has_no_name = "".join(words_of(one.name)) in _NO_NAMES
+        return one.is_numbering and (has_no_name or one.is_rising)
 
     def _few(self) -> list[Column]:
         """Columns with the name of a person and a handful of values, but as many as a crowd: somebody must say."""
         named = [one for name, one in self.columns.items() if self.says[name] is Says.PERSON and one.repeats.is_handful]
-        return [one for one in named
-                if one.repeats.distinct >= _CROWD and (one.repeats.is_together or is_id_name(one.name))]  # fmt: skip
+        return [one for one in named if one.repeats.distinct >= _CROWD
+                and (one.repeats.is_together or is_id_name(one.name))]  # fmt: skip
 
     def _is_able(self, one: Column) -> bool:
         says, repeats = self.says[one.name], one.repeats
@@ -123,7 +133,7 @@ class _Search:
         says = self.says[one.name]
         if says in _SURE:
             return not one.counts_something or is_id_name(one.name) or one.is_counter
-        return says in (Says.DEVICE, Says.ACT, Says.ID) and (is_id_name(one.name) or one.has_digits)
+        return says in (Says.DEVICE, Says.RELATIVE, Says.ACT, Says.ID) and (is_id_name(one.name) or one.has_digits)
 
     # ---- names that are enough
 
@@ -180,14 +190,16 @@ class _Search:
     def _is_weak(self, one: Column) -> bool:
         """Whether values repeat as a person's may, under a name that does not say so."""
         says, repeats = self.says[one.name], one.repeats
-        if repeats.per_value < 1.1 or one.is_counter:
+        if repeats.per_value < 1.1 or (one.is_counter and says is not Says.ID):
             return False
-        if says in (Says.DEVICE, Says.ACT):
+        if says is Says.RELATIVE and self._unique_id() is not None:
+            return False
+        if says in (Says.DEVICE, Says.RELATIVE, Says.ACT):
             return is_id_name(one.name) or one.has_digits
         if says is Says.ID:
             return True
         if _is_name(one.name):
-            return repeats.per_value >= 1.5
+            return True
         if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5:
             return False
         return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)

@@ -39,6 +39,7 @@ _MOST_SUPPRESSED: Final = 0.1
 """The share of rows that may be suppressed because too few lack the same columns."""
 _FEW_COMMON: Final = 0.1
 """The share of events that z-anonymity would publish, below which rows are generalized instead."""
+_NO_RANGES: Final = "its numbers are all equal, or too large or too small to be written as ranges"
 _AGAIN: Final = 3
 """Rows for each value from which on a column may be what several people did."""
 
@@ -200,7 +201,7 @@ class _Proposer:
                 return "z", "rows say who did what and when, several for each person"
             if self.time is None and more <= 2 and not given.is_live:
                 return "sets", "rows say which items a person has, without times"
-        if given.k is None and self._sparse():  # its K_s is below k
+        if given.k is None and self._sparse() and self._has_normal():  # its K_s is below k
             return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
         return "tuples", "rows have several columns that together may identify a person"
 
@@ -226,6 +227,11 @@ class _Proposer:
             return None
         reason = f"the only column that repeats: {found[0].repeats.distinct:,} different values"
         return Role(found[0].name, "attribute", reason, is_sure=False)
+
+    def _has_normal(self) -> bool:
+        """Whether another quasi-identifier is left besides the sparse ones; numbers are then results."""
+        others = (role_of(self.facts[name], self.measure) for name in self.others if name not in self._sparse())
+        return any(self._measurement(one).role == "quasi" for one in others)
 
     def _sparse(self) -> list[str]:
         """Columns of models and the like in which at least a tenth of the rows have a rare value."""
@@ -407,7 +413,11 @@ class _Proposer:
             return None, "it has moments as text; store them as timestamps to publish ranges of them"
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
+<<<<<<< HEAD
             return (domain, None) if domain is not None else (None, _without_a_domain(one))
+=======
+            return (domain, None) if domain is not None else (None, _NO_RANGES)
+>>>>>>> w2/front
         if one.kind != "text":
             return None, "it is neither a number, a moment nor text; write it as text"
         values = list(texts(one))
