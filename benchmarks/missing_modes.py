@@ -1,7 +1,7 @@
 """What `missing` costs least-loss: python -m benchmarks.missing_modes [--data FOLDER]
 
-Every data set of the folder, with up to seven quasi-identifiers, as it is and with values removed at random. For each mode:
-what is lost, which rows are suppressed, and how many cells show a value that their record does not have.
+Every data set of the folder, with up to seven quasi-identifiers, as it is and with values removed at random. For each
+mode: what is lost, which rows are suppressed, and how many cells show a value that their record does not have.
 """
 
 from __future__ import annotations
