@@ -39,7 +39,6 @@ _MOST_SUPPRESSED: Final = 0.1
 """The share of rows that may be suppressed because too few lack the same columns."""
 _FEW_COMMON: Final = 0.1
 """The share of events that z-anonymity would publish, below which rows are generalized instead."""
-_NO_RANGES: Final = "its numbers are all equal, or too large or too small to be written as ranges"
 _AGAIN: Final = 3
 """Rows for each value from which on a column may be what several people did."""
 
@@ -413,11 +412,7 @@ class _Proposer:
             return None, "it has moments as text; store them as timestamps to publish ranges of them"
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
-<<<<<<< HEAD
             return (domain, None) if domain is not None else (None, _without_a_domain(one))
-=======
-            return (domain, None) if domain is not None else (None, _NO_RANGES)
->>>>>>> w2/front
         if one.kind != "text":
             return None, "it is neither a number, a moment nor text; write it as text"
         values = list(texts(one))
@@ -475,7 +470,9 @@ def _without_a_domain(one: Facts) -> str:
         return "all its values are equal"
     if one.kind == "moment":
         return "none of its times is between 1824 and 2116"
-    return "it has infinite numbers; put numbers or missing values there"
+    if pc.any(pc.is_inf(one.values)).as_py():
+        return "it has infinite numbers; put numbers or missing values there"
+    return "its numbers are too large or too small to be written as ranges"
 
 
 def _listed(names: Sequence[str]) -> str:
