@@ -846,11 +846,11 @@ MUTANTS: Final = (
         "tests/inspection/test_proposal.py",
     ),
     Mutant(
-        "frames/libraries.py",
+        "frames/frame_input.py",
         "a person in an index without a name is not seen",
-        "if level.name is not None or not level.is_unique]",
-        "if level.name is not None]",
-        "tests/frames/test_libraries.py",
+        "             if one.name is not None or not one.is_unique}",
+        "             if one.name is not None}",
+        "tests/frames/test_frame_input.py",
     ),
     Mutant(
         "auditor/findings.py",
