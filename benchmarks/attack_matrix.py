@@ -38,7 +38,7 @@ QUASI = ("age", "education-num", "hours-per-week", "marital-status", "workclass"
 SENSITIVE = "occupation"
 TUPLES: Mapping[str, Mapping[str, Any]] = {
     "least-loss": {}, "fads": {}, "fast": {}, "castle": {}, "k-varp": {}, "iot-anonymization": {},
-    "k-varp, `nulls = \"paper\"`": {"nulls": "paper"},
+    "k-varp, `missing = \"paper\"`": {"missing": "paper"},
 }  # fmt: skip
 OTHER = {"least-loss": "fads", "k-varp": "iot-anonymization", "iot-anonymization": "k-varp"}
 """The method of the second release; least-loss for all others."""

@@ -164,8 +164,8 @@ class Releases:
 class Stream:
     """The loop over expiring rows, the pool of clusters and what was released."""
 
-    def __init__(self, table: Table, *, k: int, deadline: int, reuse: int, nulls: str, min_carriers: int | None):
-        self.table, self.k, self.deadline, self.reuse, self.nulls = table, k, deadline, reuse, nulls
+    def __init__(self, table: Table, *, k: int, deadline: int, reuse: int, missing: str, min_carriers: int | None):
+        self.table, self.k, self.deadline, self.reuse, self.missing = table, k, deadline, reuse, missing
         self.min_carriers = -(-k // 2) if min_carriers is None else min_carriers
         most, width = table.size // k + 1, len(table.columns)
         self.lo, self.hi, self.loss = np.zeros((most, width)), np.zeros((most, width)), np.ones((most, width))
@@ -212,7 +212,7 @@ class Stream:
         hi = np.where(carried, points, -np.inf).max(axis=1)
         carriers = carried.sum(axis=1)
         self.carriers[at] = carriers
-        self.shown[at] = carriers >= {"paper": 1, "common": len(members)}.get(self.nulls, self.min_carriers)
+        self.shown[at] = carriers >= {"paper": 1, "hidden": len(members)}.get(self.missing, self.min_carriers)
         for place in np.flatnonzero(self.shown[at]):
             column = table.columns[place]
             if isinstance(column, CategoricalColumn):
@@ -232,7 +232,7 @@ class Stream:
         point, carried = self.table.points[:, row], self.table.carried[:, row]
         covered = self.shown[pool] & (self.lo[pool] <= point) & (point <= self.hi[pool])
         fits = (covered | ~carried).all(axis=1)
-        if self.nulls == "common":
+        if self.missing == "hidden":
             fits &= (carried | ~self.shown[pool]).all(axis=1)
         if not fits.any():
             return -1, 0.0
@@ -252,7 +252,7 @@ class Stream:
     def all_losses(self, rows: Ints, cluster: int) -> Floats:
         total = np.zeros(len(rows))
         for at, weight in enumerate(self.table.weights):
-            hidden = ~self.table.carried[at, rows] & (self.nulls == "paper")
+            hidden = ~self.table.carried[at, rows] & (self.missing == "paper")
             total += weight * np.where(hidden, 1.0, self.loss[cluster, at])
         return total / add_up(self.table.weights)
 
@@ -265,8 +265,8 @@ class Stream:
 
 
 def fads(
-    table: Table, *, k: int, deadline: int, reuse: int, nulls: str = "strict", min_carriers: int | None = None
+    table: Table, *, k: int, deadline: int, reuse: int, missing: str = "covered", min_carriers: int | None = None
 ) -> Releases:
     """Everything a stream releases, flushed at its end."""
-    stream = Stream(table, k=k, deadline=deadline, reuse=reuse, nulls=nulls, min_carriers=min_carriers)
+    stream = Stream(table, k=k, deadline=deadline, reuse=reuse, missing=missing, min_carriers=min_carriers)
     return stream.run(lambda row, held: held if table.count_people(held) >= k else None)

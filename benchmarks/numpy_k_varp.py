@@ -56,9 +56,9 @@ def k_varp(
     deadline: int,
     reuse: int,
     likeness: float = 0.2,
-    nulls: str = "strict",
+    missing: str = "covered",
     min_carriers: int | None = None,
 ) -> Releases:
     """Everything a stream releases, flushed at its end."""
-    stream = Stream(table, k=k, deadline=deadline, reuse=reuse, nulls=nulls, min_carriers=min_carriers)
+    stream = Stream(table, k=k, deadline=deadline, reuse=reuse, missing=missing, min_carriers=min_carriers)
     return stream.run(Partitions(table, k, likeness).candidates)

@@ -33,7 +33,7 @@ WIDTHS = (5, 10, 20, 50, 100)
 
 def rate(schema: Schema, table: pa.Table, make: Callable[..., Any], **settings: Any) -> tuple[Cost, int, float]:
     """What it takes once the window is full, for how many tuples, and the average loss."""
-    method = make(schema, key=bytes(16), **settings)
+    method = make(schema, key=bytes(16), missing="covered", **settings)
     warm = min(settings["deadline"], table.num_rows // 2)
     method.push_batch(table.slice(0, warm))
     with Meter() as meter:

@@ -38,8 +38,8 @@ def rows_of(stream: Stream, crowds: Sequence[int], missing: Sequence[int]) -> li
         cells = []
         for most in missing:
             holed = remove_values(stream, at_most=most, seed=1) if most else stream
-            peer = loss(holed, KVarp, k=k, nulls="paper") if most else loss(holed, Fads, k=k)
-            ours = loss(holed, LeastLoss, k=k)
+            peer = loss(holed, KVarp, k=k, missing="paper") if most else loss(holed, Fads, k=k, missing="covered")
+            ours = loss(holed, LeastLoss, k=k, missing="covered")
             cells.append(f"{ours:.3f} / {peer:.3f}, −{1 - ours / peer:.0%}")
         rows.append([str(k), *cells])
     return rows

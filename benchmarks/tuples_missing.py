@@ -1,7 +1,7 @@
-"""Loss with missing values, against the best other strict method: python -m benchmarks.tuples_missing [--data FOLDER]
+"""Loss with missing values, against the best other method: python -m benchmarks.tuples_missing [--data FOLDER]
 
 Every data set of the folder, with up to seven quasi-identifiers; values of one, two, half or all columns are removed at
-random. The others are FADS, CASTLE and K-VARP, all with `nulls = "strict"`. Two lanes of least-loss are
+random. The others are FADS, CASTLE and K-VARP, all with `missing = "covered"`. Two lanes of least-loss are
 compared with one.
 """
 
@@ -36,7 +36,7 @@ def missing(quasi: Sequence[str]) -> dict[str, Mapping[str, float]]:
 
 def loss(method: Any, stream: Stream, k: int) -> float:
     """The average loss over the attributes rows carry; suppressed rows lose 1."""
-    made = method(stream.schema, k=k, deadline=min(1000, len(stream) // 4), reuse=200, key=bytes(16))
+    made = method(stream.schema, k=k, deadline=min(1000, len(stream) // 4), reuse=200, missing="covered", key=bytes(16))
     made.push_batch(stream.table)
     made.flush()
     return float(made.metrics["loss"])
@@ -57,7 +57,7 @@ def lanes(stream: Stream, crowds: Sequence[int], deadline: int) -> dict[str, lis
     for name, shares in missing(stream.quasi).items():
         holed = without(stream, shares)
         for k in crowds:
-            settings = {"k": k, "deadline": deadline, "reuse": 200, "key": bytes(16)}
+            settings = {"k": k, "deadline": deadline, "reuse": 200, "missing": "covered", "key": bytes(16)}
             one, two = (LeastLoss(stream.schema, threads=threads, **settings) for threads in (1, 2))
             for made in (one, two):
                 made.push_batch(holed.table)

@@ -70,16 +70,16 @@ def whole_rows(bench: Bench, stream: Stream) -> list[list[str]]:
 def missing_rows(bench: Bench, stream: Stream) -> list[list[str]]:
     """Methods on tuples with missing values, compared with K-VARP in NumPy."""
     rows = []
-    for nulls in ("paper", "strict"):
-        peer = bench.numpy(stream, numpy_k_varp, tries=1, nulls=nulls)
-        rows.append([f"K-VARP in NumPy, {nulls}", *peer.rates(len(stream)), "1", ""])
+    for missing in ("paper", "covered"):
+        peer = bench.numpy(stream, numpy_k_varp, tries=1, missing=missing)
+        rows.append([f"K-VARP in NumPy, {missing}", *peer.rates(len(stream)), "1", ""])
         for name, make in (("`k-varp`", KVarp), ("`least-loss`", LeastLoss)):
-            if name == "`k-varp`" or nulls == "strict":
-                cost, loss = bench.ours(stream, make, tries=3, nulls=nulls)
+            if name == "`k-varp`" or missing == "covered":
+                cost, loss = bench.ours(stream, make, tries=3, missing=missing)
                 ratio = f"{peer.processor / cost.processor:.1f}"
-                rows.append([f"{name}, {nulls}", *cost.rates(len(stream)), ratio, f"{loss:.3f}"])
+                rows.append([f"{name}, {missing}", *cost.rates(len(stream)), ratio, f"{loss:.3f}"])
     cost, loss = bench.ours(stream, IotAnonymization, tries=3)
-    rows.append(["`iot-anonymization`, strict", *cost.rates(len(stream)), "", f"{loss:.3f}"])
+    rows.append(["`iot-anonymization`, covered", *cost.rates(len(stream)), "", f"{loss:.3f}"])
     return rows
 
 

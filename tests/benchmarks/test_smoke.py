@@ -15,7 +15,7 @@ import benchmarks
 from tests.reference.effort import some_by_default
 
 FOLDER = Path(benchmarks.__file__).parent
-NOT_MEASURING = {"__main__", "fill", "compare"}
+NOT_MEASURING = {"__main__", "fill", "compare", "compare_worker"}
 NUMBERS = re.compile(r"(?<![\w.])(nan|inf)(?![\w.])", re.IGNORECASE)
 SPEEDS = re.compile(r"per second of wall clock|per processor second|\bseconds\b")
 

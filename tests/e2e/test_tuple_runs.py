@@ -527,18 +527,17 @@ def test_an_interrupted_run_with_a_checkpoint_resumes(stage: Scene, monkeypatch:
 def test_a_run_that_releases_nothing_reports_it(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"l": 4}
     ended = stage.run()
-    assert ended.code == 0
+    assert ended.code == 3
     assert ended.sentences[-1].startswith("shoal: warning: nothing was released of ")
-    assert (
-        "100.0% were suppressed, because too few people have similar values, or their sensitive" in ended.sentences[-1]
-    )
+    assert "suppressed (100.0%), because too few people have similar values, or their sensitive" in ended.sentences[-1]
     out = shoal("doctor", stage.policy).out.decode()
     assert "column 'work': 3 different values, fewer than l = 4: nothing can be released" in out
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)
     ended = stage.run("--json")
     expected = (
-        "nothing was released: 9 of 9 rows (100.0%) were refused, 9 of them as null-person (column 'id': missing "
-        f"person identifier; fill the column); each one is listed in {stage.folder / 'out.jsonl.dead.jsonl'}"
+        "nothing was released: 9 of 9 rows (100.0%) were refused: 9 null-person; each one is listed in "
+        f"{stage.folder / 'out.jsonl.dead.jsonl'}. Try this first: column 'id': missing person identifier; fill the "
+        "column (null-person)"
     )
     assert ended.sentences == [f"shoal: warning: {expected}"]
     assert ended.summary["outcome"] == expected

@@ -7,7 +7,7 @@ they must differ, so that a parameter that stops working shows as well as one th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -124,9 +124,7 @@ FOR_ALL_TUPLES = [
     Change("deadline", TIMED),
     Change("deadline", {**TIMED, "deadline": "60s"}, TIMED),
     *to("reuse", 30, 0),
-    Change("reuse", {**TIMED, "reuse": "5s"}, TIMED),
-    *to("nulls", "common", "paper"),
-    *to("min_carriers", 3),
+    Change("reuse", {**TIMED, "missing": "covered", "reuse": "5s"}, {**TIMED, "missing": "covered"}),
     *to("l", 3),
     *to("entropy_l", 2.5),
     *to("t", 0.4),
@@ -138,7 +136,7 @@ FOR_ALL_TUPLES = [
     *to("max_gap", "200d", **TIMED),
 ]
 OWN_OF_TUPLES = {
-    "least-loss": [*to("candidates", 3), *to("threads", 2, **LANES)],
+    "least-loss": [*to("candidates", 3, missing="covered"), *to("threads", 2, **LANES)],
     "fast": [*to("threads", 1, 3, **{**LANES, "deadline": 96}), *to("round", 20, **LANES)],
     "castle": [*to("beta", 2), *to("mu", 1)],
     "k-varp": [*to("likeness", 0.1, 0.8, k=5, deadline=20)],
@@ -147,10 +145,15 @@ OWN_OF_TUPLES = {
 
 
 def _of_all_tuples(method: str) -> Iterator[Change]:
-    """The clusters of fads-varied lack the same values in all rows: how missing values are shown cannot matter."""
-    of_missing_values = ("nulls", "min_carriers") if method == "fads-varied" else ()
-    for change in FOR_ALL_TUPLES:
-        yield replace(change, has_effect=change.name not in of_missing_values)
+    yield from FOR_ALL_TUPLES
+    if METHODS[method].load().settings_class.model_fields["missing"].default == "own":
+        yield from to("missing", "hidden", "covered", "paper")
+        yield from to("min_carriers", 3, missing="covered")
+        return
+    # The clusters of fads-varied lack the same values in all rows: how missing values are shown cannot matter.
+    has_effect = method != "fads-varied"
+    yield from to("missing", "hidden", "paper", has_effect=has_effect)
+    yield from to("min_carriers", 3, has_effect=has_effect)
 
 
 def tuple_outcome(method: str, settings: Given) -> str:

@@ -32,7 +32,7 @@ WITHOUT_EFFECT = {
     ("flexible-k", "criteria"),
     ("flexible-k", "compare"),
     ("z-anonymity", "attribute"),  # on_private = "blank" in a table, where private values are blanked anyway
-    ("fads-varied", "nulls"),  # rows of a cluster lack the same values
+    ("fads-varied", "missing"),  # rows of a cluster lack the same values
     ("fads-varied", "min_carriers"),
 }
 POLICIES = [policy_of(name) for name in (*OF_STREAMS, *OF_SETS)]

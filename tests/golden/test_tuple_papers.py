@@ -60,7 +60,7 @@ def test_table_2_distance():
     assert (34 / 92 + 1) / 3 < apart < (35 / 92 + 1) / 3
     for years, chosen in ((34, 2), (35, 1)):
         third = (24 + years, "Female", "Ph.D", 162, None)
-        _, _, trace = publish(Fads, quasi, [first, other, third], k=2, deadline=2, reuse=0)
+        _, _, trace = publish(Fads, quasi, [first, other, third], k=2, deadline=2, reuse=0, missing="covered")
         assert {row["row"] for row in trace} == {0, chosen}
 
 
@@ -78,7 +78,7 @@ def publish_table_3(method, **settings):
 
 def test_table_4_iot_anonymization_fills_in():
     """Male(3, 2) and [74-80](3, 2): three rows show them, two people carried them."""
-    made, shown, trace = publish_table_3(IotAnonymization, nulls="paper")
+    made, shown, trace = publish_table_3(IotAnonymization, missing="paper")
     assert shown == [WHOLE] * 3
     assert [row["carriers"] for row in trace] == [[3, 2, 3, 2]] * 3
     assert (made.metrics["merged"], made.metrics["formed"]) == (1, 1)
@@ -89,7 +89,7 @@ def test_table_4_iot_anonymization_fills_in():
 
 
 def test_table_5_k_varp_keeps_each_rows_nulls():
-    made, shown, trace = publish_table_3(KVarp, nulls="paper")
+    made, shown, trace = publish_table_3(KVarp, missing="paper")
     shown = [vector for _, vector in sorted(zip([row["row"] for row in trace], shown, strict=True))]
     trace = sorted(trace, key=lambda row: row["row"])
     assert shown == [WHOLE, (AGE, "Male", HEIGHT, None), (AGE, None, HEIGHT, WEIGHT)]
@@ -107,10 +107,10 @@ def test_table_5_k_varp_keeps_each_rows_nulls():
 @pytest.mark.parametrize("method", [KVarp, IotAnonymization, Fads])
 def test_table_3_without_telling_rows_apart(method):
     """Two of three people carry gender and weight: enough by default, not if all three must."""
-    assert publish_table_3(method)[1] == [WHOLE] * 3
-    assert publish_table_3(method, min_carriers=3)[1] == [(AGE, None, HEIGHT, None)] * 3
-    assert publish_table_3(method, nulls="common")[1] == [(AGE, None, HEIGHT, None)] * 3
-    made = publish_table_3(method, nulls="common")[0]
+    assert publish_table_3(method, missing="covered")[1] == [WHOLE] * 3
+    assert publish_table_3(method, missing="covered", min_carriers=3)[1] == [(AGE, None, HEIGHT, None)] * 3
+    assert publish_table_3(method, missing="hidden")[1] == [(AGE, None, HEIGHT, None)] * 3
+    made = publish_table_3(method, missing="hidden")[0]
     assert made.metrics["loss_all"] == pytest.approx((0.02 + 1 + 7 / 80 + 1) / 4)
 
 
@@ -119,7 +119,7 @@ def test_the_order_of_merging_of_figure_3():
     quasi = [Numeric(name, low=0, high=100) for name in "xyz"]
     rows = [(50, 50, None)] + [(90, None, None)] * 3 + [(50, None, None)] * 2
     rows += [(None, 51, None)] * 4 + [(80, 80, 50)]
-    settings = {"k": 4, "deadline": len(rows) - 1, "reuse": 0, "nulls": "paper"}
+    settings = {"k": 4, "deadline": len(rows) - 1, "reuse": 0, "missing": "paper"}
     chosen = {
         method: sorted(row["row"] for row in publish(method, quasi, rows, **settings)[2])
         for method in (KVarp, IotAnonymization)

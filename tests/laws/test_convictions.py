@@ -156,7 +156,11 @@ def test_suppressed_rows_that_are_published_are_counted():
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [(kinds.LowersK, {}), (kinds.ShowsFewCarriers, {"min_carriers": 3}), (kinds.ReusesForever, {"reuse": 0})],
+    [
+        (kinds.LowersK, {}),
+        (kinds.ShowsFewCarriers, {"missing": "covered", "min_carriers": 3}),
+        (kinds.ReusesForever, {"reuse": 0}),
+    ],
 )
 def test_auditor_of_tuples(kind, settings):
     policy_ = {**TUPLE_POLICY, "anonymize": {**TUPLE_POLICY["anonymize"], **settings}}

@@ -144,6 +144,7 @@ def tuple_case(method: str, name: str, settings: Mapping[str, Any], data: pa.Tab
     )  # fmt: skip
 
 
+IN_GROUPS = {"groups": True, "suppressed": "root", "missing": "covered", "min_carriers": 3}
 IN_LANES = {"k": 2, "deadline": 64, "reuse": 30}
 """Enough for two lanes."""
 LEAST_LOSS, *OTHERS = methods_of("tuples")
@@ -156,10 +157,14 @@ TUPLE_CASES = [
     for case in (
         tuple_case(method, "plain", {}, people(100)),
         tuple_case(method, "timed", {**TIMED, "l": 2, "suppressed": "root"}, people(100, seed=2)),
-        tuple_case(method, "t", {"t": 0.6, "reference": 30, "nulls": "common"}, people(80, seed=3), flat=False),
+        tuple_case(method, "t", {"t": 0.6, "reference": 30, "missing": "hidden"}, people(80, seed=3), flat=False),
     )
 ] + [
-    tuple_case("fads", "groups", {"groups": True, "suppressed": "root", "min_carriers": 3}, people(80, seed=4)),
+    tuple_case("fads", "groups", IN_GROUPS, people(80, seed=4)),
+    *(
+        tuple_case(method, "covered", {"missing": "covered"}, people(100))
+        for method in ("fads", "castle", "least-loss")
+    ),
     tuple_case("fads", "dictionaries", {}, DICTIONARIES, flat=False),
     *(
         tuple_case(method, "max-share", {"max_share": 0.4, "reuse": 40}, mostly_one(people(100, seed=10)))
@@ -171,7 +176,7 @@ TUPLE_CASES = [
     tuple_case("least-loss", "lanes", {**IN_LANES, "threads": 3, "max_share": 0.6}, people(140, seed=14)),
     tuple_case("k-varp", "declared", {"t": 0.7, "reference": DECLARED}, people(80, seed=7), flat=False),
     tuple_case("k-varp", "entropy", {**TIMED, "entropy_l": 1.5}, people(80, seed=8), flat=False),
-    tuple_case("iot-anonymization", "paper", {"nulls": "paper"}, people(80, seed=9), flat=False),
+    tuple_case("iot-anonymization", "paper", {"missing": "paper"}, people(80, seed=9), flat=False),
 ]  # fmt: skip
 WRONG_STARTS = [
     tuple_case(method, "wrong-start", TIMED, people(80, seed=6, wrong_start=True), flat=False)
@@ -179,6 +184,6 @@ WRONG_STARTS = [
 ]
 """Streams whose clock starts over; who looks at them later can only say that it did."""
 PAPER_CASES = [
-    tuple_case(method, "paper", {"nulls": "paper"}, people(80, seed=9), flat=False) for method in ("fads", "k-varp")
+    tuple_case(method, "paper", {"missing": "paper"}, people(80, seed=9), flat=False) for method in ("fads", "k-varp")
 ]
 """What is published as in the papers is not k-anonymous where values are missing; the auditor must say so."""

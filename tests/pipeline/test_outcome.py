@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +18,12 @@ def summary(**counts: Any) -> RunSummary:
     return RunSummary(dead_letters="dead.jsonl", **counts)
 
 
+def method(*, keeps_most: bool) -> Any:
+    return SimpleNamespace(KEEPS_MOST=keeps_most, withheld="few are alike", advice="choose a smaller k")
+
+
 def said(*, keeps_most: bool = True, **counts: Any) -> str | None:
-    return outcome_words(summary(**counts), lambda _: LATE, "choose a smaller k", keeps_most=keeps_most)
+    return outcome_words(summary(**counts), lambda _: LATE, method(keeps_most=keeps_most))
 
 
 @pytest.mark.parametrize(
@@ -81,14 +86,14 @@ def test_every_method_warns_below_a_twentieth(released: int, *, warns: bool) -> 
 
 def test_the_warning_says_how_many_and_what_to_try() -> None:
     assert said(rows_in=1000, released=49, suppressed=941, dead=10, dead_by_reason={"late": 10}) == (
-        "only 49 of 1,000 rows (4.9%) were released; 941 suppressed (94.1%), 10 refused (1.0%), because too few people "
-        "have similar values, or their sensitive values are not diverse enough. Try this first: choose a smaller k"
+        "only 49 of 1,000 rows (4.9%) were released; 941 suppressed (94.1%), 10 refused (1.0%), because few are "
+        "alike. Try this first: choose a smaller k"
     )
 
 
 def test_records_of_sets_have_many_rows_each() -> None:
     found = SetSummary(rows_in=10_000, records=200, released=200)
-    assert outcome_words(found, lambda _: LATE, "", keeps_most=True) is None
+    assert outcome_words(found, lambda _: LATE, method(keeps_most=True)) is None
 
 
 @pytest.mark.parametrize("kept", ["suppressed", "pending"])
@@ -96,7 +101,7 @@ def test_nothing_released_is_of_no_use(kept: str) -> None:
     counts: dict[str, Any] = {"rows_in": 10, kept: 10}
     sentence = said(**counts, keeps_most=False)
     assert sentence is not None
-    assert sentence.startswith(f"nothing was released of 10 rows; 10 {kept} (100.0%), because too few people")
+    assert sentence.startswith(f"nothing was released of 10 rows; 10 {kept} (100.0%), because few are alike")
     assert is_useless(summary(**counts))
 
 

@@ -18,6 +18,8 @@ from tests.policy.test_problems import problems_of
 
 TREE = {"any": {"school": ["primary", "secondary"], "college": ["bachelor", "master"]}}
 TUPLE_METHODS = methods_of("tuples")
+DEFAULTS = dict.fromkeys(("k-varp", "iot-anonymization", "fads-varied"), "covered")
+"""What `missing` is by default, where rows that lack different columns are published together."""
 FULL = """
 [stream]
 person = "id"
@@ -32,6 +34,7 @@ method = "least-loss"
 k = 5
 deadline = "30min"
 reuse = "2min"
+missing = "covered"
 min_carriers = 3
 sensitive = ["occupation", "income"]
 l = 2
@@ -92,8 +95,8 @@ def test_a_small_policy_has_the_defaults(method):
     own = {"fast": {"threads": 2}, "k-varp": {"likeness": 0.2}, "castle": {"beta": 50, "mu": 100}}
     own |= {"fads-varied": {"late_penalty": 0.001}, "least-loss": {"candidates": 0, "threads": 1}}
     assert given == {
-        "k": 50, "deadline": 2000, "reuse": 200, "nulls": "strict", "reference": 1000, "groups": False,
-        "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
+        "k": 50, "deadline": 2000, "reuse": 200, "missing": DEFAULTS.get(method, "own"), "reference": 1000,
+        "groups": False, "suppressed": "drop", "alpha": 0.02, "max_gap": "24h", **own.get(method, {}),
     }  # fmt: skip
     assert not policy.anonymize.runs_on_time
     assert not policy.anonymize.PUBLISHES_PSEUDONYMS
@@ -123,7 +126,7 @@ def test_a_full_policy(tmp_path):
         ],
     )  # fmt: skip
     assert given == {
-        "k": 5, "deadline": "30min", "reuse": "2min", "nulls": "strict", "min_carriers": 3, "l": 2, "entropy_l": 1.5,
+        "k": 5, "deadline": "30min", "reuse": "2min", "missing": "covered", "min_carriers": 3, "l": 2, "entropy_l": 1.5,
         "t": 0.4, "reference": {"occupation": {"Sales": 0.25, "Tech-support": 0.75}, "income": {"key": 1.0}},
         "groups": True, "suppressed": "root", "alpha": 0.0, "max_gap": "1h", "candidates": 200, "threads": 1,
     }  # fmt: skip
@@ -202,13 +205,16 @@ ONE_PROBLEM = [
     ("anonymize/deadline", 1.5, "[anonymize] deadline: must be a whole number of arrivals, or a duration"),
     ("anonymize/deadline", True, "[anonymize] deadline: must be a whole number of arrivals, or a duration"),
     ("anonymize/reuse", -1, "[anonymize] reuse: must be a number of arrivals from 0"),
-    ("anonymize/min_carriers", 0, "[anonymize] min_carriers: must be at least 1"),
-    ("anonymize/min_carriers", 51, "[anonymize] min_carriers: must be at most k"),
+    ("anonymize/min_carriers", 3, '[anonymize] min_carriers: is used only with missing = "covered"'),
     ("anonymize/max_share", 0, "[anonymize] max_share: must be above 0"),
     ("anonymize/max_share", 1.5, "[anonymize] max_share: must be at most 1"),
     ("anonymize/max_share", "half", "[anonymize] max_share: must be a number"),
     ("anonymize/max_share", 0.01, "[anonymize] max_share: must be at least 1/k = 0.02"),
-    ("anonymize/nulls", "loose", '[anonymize] nulls: must be one of "strict", "common", "paper"'),
+    ("anonymize/missing", "loose", '[anonymize] missing: must be one of "own", "hidden", "covered", "paper"'),
+    ("anonymize/missing", "common", '[anonymize] missing: "common" is called "hidden" now; write missing = "hidden"'),
+    ("anonymize/nulls", "strict", '[anonymize] nulls: is called missing now; write missing = "covered"'),
+    ("anonymize/nulls", "paper", '[anonymize] nulls: is called missing now; write missing = "paper"'),
+    ("anonymize/nulls", 3, "[anonymize] nulls: is called missing now"),
     ("anonymize/l", 0, "[anonymize] l: must be at least 1"),
     ("anonymize/entropy_l", 0.5, "[anonymize] entropy_l: must be at least 1"),
     ("anonymize/t", 0, "[anonymize] t: must be above 0"),
@@ -255,8 +261,10 @@ def test_one_problem(path, value, sentence, tmp_path):
         ({"k": 2002}, "k: nothing would ever be published: within a deadline of 2,000 arrivals at most 2,001"),
         ({"entropy_l": 2, "sensitive": []}, "entropy_l: needs a sensitive column"),
         ({"t": 0.2, "sensitive": []}, "t: needs a sensitive column"),
-        ({"nulls": "common", "min_carriers": 3}, 'min_carriers: is used only with nulls = "strict"'),
-        ({"nulls": "paper", "max_share": 0.5}, 'max_share: cannot be combined with nulls = "paper"'),
+        ({"missing": "covered", "min_carriers": 0}, "min_carriers: must be at least 1"),
+        ({"missing": "covered", "min_carriers": 51}, "min_carriers: must be at most k"),
+        ({"missing": "hidden", "min_carriers": 3}, 'min_carriers: is used only with missing = "covered"'),
+        ({"missing": "paper", "max_share": 0.5}, 'max_share: cannot be combined with missing = "paper"'),
         ({"t": 0.2, "reference": 0}, "reference: must be at least 1 arrival"),
         ({"t": 0.2, "reference": True}, "reference: must be a whole number of arrivals, or a table of shares"),
         ({"t": 0.2, "reference": {"occupation": 3}}, 'reference: the column "occupation" must have a table of shares'),
@@ -337,8 +345,8 @@ def test_all_problems_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("method", "given", "sentence"),
     [
-        ("k-varp", {"nulls": "paper"}, 'nulls = "paper" is not k-anonymous'),
-        ("least-loss", {"min_carriers": 1}, "one person's value may be published"),
+        ("k-varp", {"missing": "paper"}, 'missing = "paper" is not k-anonymous'),
+        ("least-loss", {"missing": "covered", "min_carriers": 1}, "one person's value may be published"),
         ("least-loss", {"l": 1}, "l = 1 asks for nothing"),
         ("least-loss", {"entropy_l": 1}, "entropy_l = 1 asks for nothing"),
         ("fast", {"deadline": 1700, "threads": 3}, "threads = 3, but only 2 will be used"),
@@ -362,7 +370,7 @@ def test_what_is_rarely_meant_warns(method, given, sentence):
     [
         ("anonymize/k", 51),
         ("anonymize/deadline", 1999),
-        ("anonymize/nulls", "common"),
+        ("anonymize/missing", "hidden"),
         ("anonymize/quasi/age/low", 16),
         ("anonymize/quasi/age/grid", 5),
         ("anonymize/quasi/age/weight", 2),

@@ -36,6 +36,8 @@ class CastleTwin(TupleTwin):
       does not hold for every subcluster, the cluster is output whole.
     - The rows of an output are listed in order of arrival, whatever their subcluster.
     - With groups=True nothing is reused.
+    - With missing="own" a forming cluster holds tuples that carry the same attributes. A tuple that fits none of them
+      makes a new one, even beyond beta. "Most clusters" are most of those that carry the same.
     """
 
     beta: int = 50
@@ -56,13 +58,19 @@ class CastleTwin(TupleTwin):
         home.tuples.append(one)
 
     def home_for(self, one: Held) -> Forming | None:
-        growths = [self.enlargement(cluster.tuples, [one]) for cluster in self.forming]
-        least = [cluster for cluster, growth in zip(self.forming, growths, strict=True) if growth == min(growths)]
+        fitting = [cluster for cluster in self.forming if self.may_gather(cluster, one)]
+        if not fitting:
+            return None
+        growths = [self.enlargement(cluster.tuples, [one]) for cluster in fitting]
+        least = [cluster for cluster, growth in zip(fitting, growths, strict=True) if growth == min(growths)]
         tau = self.tau()
         cheap = [cluster for cluster in least if hull_loss(self.attributes, [*cluster.tuples, one]) <= tau]
         if not cheap and len(self.forming) < self.beta:
             return None
         return min(cheap or least, key=lambda cluster: len(cluster.tuples))
+
+    def may_gather(self, cluster: Forming, one: Held) -> bool:
+        return self.missing != "own" or cluster.tuples[0].carried == one.carried
 
     def enlargement(self, tuples: Sequence[Held], added: Sequence[Held]) -> float:
         return hull_loss(self.attributes, [*tuples, *added]) - hull_loss(self.attributes, tuples)
@@ -105,14 +113,15 @@ class CastleTwin(TupleTwin):
             self.forming.remove(home)
 
     def is_outlier(self, home: Forming) -> bool:
-        bigger = sum(len(people(other.tuples)) > len(people(home.tuples)) for other in self.forming)
-        return 2 * bigger > len(self.forming) or len(people(self.held.values())) < self.k
+        fitting = [cluster for cluster in self.forming if self.may_gather(cluster, home.tuples[0])]
+        bigger = sum(len(people(other.tuples)) > len(people(home.tuples)) for other in fitting)
+        return 2 * bigger > len(fitting) or len(people(self.alike(home.tuples[0]))) < self.k
 
     def merge(self, home: Forming) -> list[Forming] | None:
         """The cluster and those to be merged into it until it is ready; None if it never is."""
         taken, tuples = [home], list(home.tuples)
         while not self.is_ready(tuples):
-            others = [cluster for cluster in self.forming if cluster not in taken]
+            others = [one for one in self.forming if one not in taken and self.may_gather(one, tuples[0])]
             if not others:
                 return None
             nearest = min(others, key=lambda cluster: self.enlargement(tuples, cluster.tuples))

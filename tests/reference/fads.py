@@ -12,5 +12,5 @@ class FadsTwin(TupleTwin):
     """Nothing is left open here beyond what tests/reference/tuples.py decides."""
 
     def candidates(self, first: Held) -> list[Held] | None:
-        everyone = list(self.held.values())
-        return everyone if len(people(everyone)) >= self.k else None
+        alike = self.alike(first)
+        return alike if len(people(alike)) >= self.k else None

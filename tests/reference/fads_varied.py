@@ -19,6 +19,7 @@ class FadsVariedTwin(TupleTwin):
       leaves on time has none. In time mode the time late is in seconds.
     """
 
+    missing: str = "covered"
     late_penalty: float = 0.001
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ class KVarpTwin(TupleTwin):
     no further partition is added: there is no new cluster.
     """
 
+    missing: str = "covered"
     likeness: float = 0.2
 
     def candidates(self, first: Held) -> list[Held] | None:

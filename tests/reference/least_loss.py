@@ -118,10 +118,11 @@ class LeastLossTwin(TupleTwin):
         if not self.is_ending:
             return super().decide(first, now, can_wait=can_wait)
         self.forget_old(now)
-        rest = [one for one in self.held.values() if one is not first]
+        alike = self.alike(first)
+        rest = [one for one in alike if one is not first]
         may_reuse = self.is_publishable(rest)
         if self.max_share is not None:
-            alone, together = 1 + len(self.most_publishable(rest)), len(self.most_publishable([*self.held.values()]))
+            alone, together = 1 + len(self.most_publishable(rest)), len(self.most_publishable(alike))
             may_reuse, old = alone >= together, self.best_reusable(first)
             if alone > together and old is not None:
                 return [self.release_by_reuse(first, old, now)]
@@ -131,7 +132,7 @@ class LeastLossTwin(TupleTwin):
         return self.publish([(members, self.form(members))], now)
 
     def new_members(self, first: Held) -> list[Held] | None:
-        held = list(self.held.values())
+        held = self.alike(first)
         count = len(people(held))
         if count < self.k:
             return None
@@ -207,7 +208,8 @@ class LeastLossTwin(TupleTwin):
     def chosen_members(self, first: Held, held: Sequence[Held]) -> list[Held] | None:
         wanted, pool = self.k, [first, *self.allowed(first, held)]
         self.left_out = self.not_planned(first, pool, wanted)
-        is_floored = self.always_exchanges or any(len(one.carried) < len(self.attributes) for one in held)
+        is_varied = self.missing != "own" and any(None in one.values for one in self.held.values())
+        is_floored = self.always_exchanges or is_varied
         members, scores = self.grow([first], pool, wanted, self.floor if is_floored else 0.0)
         if len(members) < self.k:
             return None
@@ -239,7 +241,7 @@ class LeastLossTwin(TupleTwin):
         return found
 
     def flush(self) -> list[Decision]:
-        self.is_ending = True
+        self.is_ending, self.at_end = True, self.divided_people()
         tried: Counter[int] = Counter()
         decisions = []
         while self.held:
@@ -247,7 +249,7 @@ class LeastLossTwin(TupleTwin):
             tried[first.number] += 1
             may_wait = self.max_share is not None and tried[first.number] < MOST_TRIED
             decisions += self.decide(first, self.now, can_wait=may_wait)
-        self.is_ending = False
+        self.is_ending, self.at_end = False, None
         return decisions
 
     def allowed(self, first: Held, held: Sequence[Held]) -> list[Held]:
@@ -261,9 +263,9 @@ class LeastLossTwin(TupleTwin):
         return sorted(chosen, key=lambda one: one.number)
 
     def needed(self, wanted: int) -> int:
-        if self.nulls == "strict":
+        if self.missing == "covered":
             return self.min_carriers if self.min_carriers is not None else (self.k + 1) // 2
-        return wanted if self.nulls == "common" else 1
+        return wanted if self.missing == "hidden" else 1
 
     def narrow(self, pool: Sequence[Held], members: Sequence[Held], scores: dict[int, float]) -> list[Held]:
         taken, chosen = people(members), {one.number for one in members}

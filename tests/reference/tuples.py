@@ -369,7 +369,7 @@ class TupleTwin:
     k: int = 5
     deadline: int = 30
     reuse: int = 20
-    nulls: str = "strict"
+    missing: str = "own"
     min_carriers: int | None = None
     l: int | None = None  # noqa: E741
     entropy_l: float | None = None
@@ -394,6 +394,9 @@ class TupleTwin:
         self.clusters = 0
         self.clock: int | None = None
         self.held: dict[int, Held] = {}
+        self.rare_patterns = 0
+        self.at_end: int | None = None
+        """How many people were pending when the flush began; 0 if all their tuples could be published together."""
         self.pool: list[Cluster] = []
         self.recent: deque[tuple[Any, ...]] = deque(maxlen=self.reference if isinstance(self.reference, int) else 0)
 
@@ -426,9 +429,11 @@ class TupleTwin:
         return self.decide_due()
 
     def flush(self) -> list[Decision]:
+        self.at_end = self.divided_people()
         decisions: list[Decision] = []
         while self.held:
             decisions += self.decide(next(iter(self.held.values())), self.now, can_wait=False)
+        self.at_end = None
         return decisions
 
     @property
@@ -456,6 +461,10 @@ class TupleTwin:
     def after_insert(self, one: Held) -> list[Decision]:
         """A tuple came in, and everything due has been decided."""
         return []
+
+    def alike(self, first: Held) -> list[Held]:
+        """Pending tuples that may be published with one, itself among them."""
+        return [one for one in self.held.values() if self.missing != "own" or one.carried == first.carried]
 
     def candidates(self, first: Held) -> list[Held] | None:
         """Tuples the expiring one may form a cluster with, itself among them; None if they are too few people."""
@@ -554,9 +563,9 @@ class TupleTwin:
         return self.max_share is None or max(rows.values()) <= self.max_share * rows.total() + 1e-9
 
     def is_shown(self, carriers: int, by_everyone: bool) -> bool:
-        if self.nulls == "paper":
+        if self.missing == "paper":
             return carriers >= 1
-        if self.nulls == "common":
+        if self.missing in ("own", "hidden"):
             return by_everyone
         return carriers >= (math.ceil(self.k / 2) if self.min_carriers is None else self.min_carriers)
 
@@ -575,9 +584,9 @@ class TupleTwin:
             cluster.shown[at] and self.attributes[at].covers(cluster.hulls[at], one.values[at]) for at in one.carried
         ):
             return False
-        if self.nulls == "common" and any(shown and at not in one.carried for at, shown in enumerate(cluster.shown)):
+        if self.missing == "hidden" and any(shown and at not in one.carried for at, shown in enumerate(cluster.shown)):
             return False
-        if self.exact_reuse and cluster.patterns != {one.carried}:
+        if (self.exact_reuse or self.missing == "own") and cluster.patterns != {one.carried}:
             return False
         if not self.is_fair(cluster.rows + Counter([one.person])):
             return False
@@ -621,13 +630,20 @@ class TupleTwin:
         )
 
     def published(self, one: Held, cluster: Cluster) -> tuple[Any, ...]:
-        own_only = self.nulls == "paper" and not self.imputes
+        own_only = self.missing == "paper" and not self.imputes
         return tuple(
             hull if shown and (at in one.carried or not own_only) else None
             for at, (hull, shown) in enumerate(zip(cluster.hulls, cluster.shown, strict=True))
         )
 
+    def divided_people(self) -> int:
+        """How many people are pending; 0 if all their tuples may be published together."""
+        is_divided = self.missing == "own" and any(None in one.values for one in self.held.values())
+        return len(people(self.held.values())) if is_divided else 0
+
     def suppress(self, one: Held, now: int) -> Decision:
+        pending = self.divided_people() if self.at_end is None else self.at_end
+        self.rare_patterns += len(people(self.alike(one))) < self.k <= pending
         del self.held[one.number]
         empty = (None,) * len(self.attributes)
         return Decision(one.row, "suppressed", None, empty, now - one.arrived, None, None, 1.0, 1.0)

@@ -220,11 +220,17 @@ def test_a_trial_is_answered_in_the_stream(served: Served) -> None:
 def test_no_answer_holds_a_person_or_a_suppressed_or_refused_value(served: Served) -> None:
     served.send(visits("shown"))
     served.send(visits(f"{MARKER}-site", people=(f"{MARKER}-person",)))
-    body = f'{{"user": "{MARKER}", "time": "{MARKER}"}}\n{MARKER}\n'
+    refused = served.client.post("/events", content=f"{MARKER}\n")
+    assert refused.status_code == 400
+    body = f'{{"user": "{MARKER}", "time": "{MARKER}"}}\n{{"user": "{MARKER}", "time": -1}}\n'
     assert served.client.post("/events", content=body).status_code == 200
     first_state(served.client, lambda state: state["totals"]["in"] == 6 and state["promise"][0]["measured"] == 2)
     trial = served.client.post("/api/whatif", json={"z": 1}).text
-    texts = [trial, *(served.client.get(path).text for path in ("/", "/api/state", "/api/history", "/metrics"))]
+    texts = [
+        refused.text,
+        trial,
+        *(served.client.get(path).text for path in ("/", "/api/state", "/api/history", "/metrics")),
+    ]
     with closing(states(served.client)) as stream:
         for name, _, text in stream:
             texts.append(text)

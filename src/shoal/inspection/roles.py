@@ -37,10 +37,12 @@ _QUASI: Final = words("""
 """)
 _ATTRIBUTE: Final = words("""
     site page url host domain venue place product item app movie song track channel cell antenna station query
-    topic category movieid itemid productid sku
+    topic category movieid itemid productid sku request uri article activity action
 """)
 _ROW_NAMES: Final = words("id no nr num number key hash uuid code card serial")
 _MOSTLY_LETTERS: Final = 0.5
+_FEWEST_THINGS: Final = 5
+"""Different values from which on a column may say what people did."""
 _MOST_RARE: Final = 0.05
 """The share of rows with values of fewer than k people up to which a text is taken for a sensitive one."""
 _LONGEST_CODE: Final = 10
@@ -107,13 +109,23 @@ def find_items(facts: Mapping[str, Facts]) -> Role | None:
 def find_attribute(facts: Mapping[str, Facts], taken: set[str]) -> Role | None:
     """The column that says what a person did, for events."""
     able = [
-        one for one in facts.values() if one.name not in taken and one.kind in ("text", "whole") and one.distinct > 9
-    ]
+        one for one in facts.values()
+        if one.name not in taken and one.kind in ("text", "whole") and one.distinct >= _FEWEST_THINGS
+    ]  # fmt: skip
     named = [one for one in able if _has(one.name, _ATTRIBUTE) or one.shape == "host"]
     if not named:
         return None
     best = max(named, key=lambda one: (one.kind == "text", one.distinct))
     return Role(best.name, "attribute", f"what people did: {best.distinct:,} different values", is_sure=False)
+
+
+def is_of_things(one: Facts) -> bool:
+    """Whether a column without a telling name may have things that people did: texts, or numbers that are codes."""
+    if one.distinct <= 2 * _FEWEST_THINGS or _has(one.name, _NAMES) or _has(one.name, _QUASI):
+        return False
+    if one.kind == "text":
+        return one.shape in ("words", "host", "path", "digits")
+    return one.kind == "whole" and one.time_unit is None and (says_nothing(one.name) or is_id_name(one.name))
 
 
 def is_model(one: Facts) -> bool:
@@ -136,7 +148,7 @@ def names_people(one: Facts) -> bool:
 def _has_short_marks(one: Facts) -> bool:
     """Whether all values are a few marks of one or two letters: too short for names and addresses."""
     if one.kind != "text" or one.distinct > _FEW:
-        return one.kind in ("whole", "truth") and one.distinct <= _FEW
+        return one.kind == "whole" and one.distinct <= _FEW
     return int(pc.max(pc.utf8_length(one.values)).as_py() or 0) <= len("UR")
 
 
@@ -177,7 +189,11 @@ def _differs_everywhere(one: Facts) -> bool:
 def _hopeless(one: Facts) -> str | None:
     """Why a column cannot be published, whatever it means."""
     if one.kind == "empty":
-        return "it has no values"
+        return (
+            "it has no values"
+            if one.missing == one.rows
+            else ("its values are neither numbers, moments nor text; convert them")
+        )
     if names_people(one):
         return "it names people directly"
     if one.shape == "comma":

@@ -27,6 +27,7 @@ from shoal.methods.arrow_input import (
     without_null_types,
 )
 from shoal.methods.release import Refusal, Release
+from shoal.methods.renamed_keys import renamed
 from shoal.methods.settings import signature_of
 from shoal.methods.shortcuts import Shortcuts
 from shoal.times import now_ns
@@ -55,6 +56,15 @@ class Guarantee:
     """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
 
 
+def said_of_rows(statement: str) -> str:
+    """The statement of a guarantee where nothing says whose a row is: it holds for rows, not for people.
+
+    >>> said_of_rows("each value is shared by at least 5 different people")
+    'rows, not people, are counted: each value is shared by at least 5 different rows'
+    """
+    return f"rows, not people, are counted: {statement.replace('different people', 'different rows')}"
+
+
 class StreamMethod(Shortcuts):
     """A stream method: records in arrival order go in, publishable rows come out.
 
@@ -80,6 +90,9 @@ class StreamMethod(Shortcuts):
     def _start_for(self, schema: Schema, *, key: Any = None, **given: Any) -> None:
         """Begin an empty stream with parameters that are checked together with a schema."""
         unknown = sorted(set(given) - set(self.settings_class.model_fields))
+        for name in unknown:
+            if (sentence := renamed(name, given[name], self.settings_class.model_fields)) is not None:
+                raise TypeError(f"{type(self).__name__}: {name} {sentence}")
         if unknown:
             raise TypeError(f"{type(self).__name__} has no parameter {', '.join(unknown)}")
         self._start(self.settings_class.for_schema(schema, given), as_secret(key))

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from shoal.methods.renamed_keys import renamed, renamed_word
+
 Step = str | int
 Problem = tuple[tuple[Step, ...], str]
 """The path of a key, and what is wrong with it."""
@@ -113,12 +115,14 @@ def _missing(spot: Spot, _: Mapping[str, Any]) -> Problem:
     return spot.steps, f"is missing; {hint or 'write it down'}"
 
 
-def _unknown_key(spot: Spot, _: Mapping[str, Any]) -> Problem:
-    return spot.steps, unknown(str(spot.steps[-1]), spot.owner.model_fields)
+def _unknown_key(spot: Spot, context: Mapping[str, Any]) -> Problem:
+    key, known = str(spot.steps[-1]), spot.owner.model_fields
+    return spot.steps, renamed(key, context["input"], known) or unknown(key, known)
 
 
 def _bad_choice(spot: Spot, context: Mapping[str, Any]) -> Problem:
-    return spot.steps, one_of(context["input"], _literals(spot.field.annotation) if spot.field else [])
+    word, known = context["input"], _literals(spot.field.annotation) if spot.field else []
+    return spot.steps, renamed_word(str(spot.steps[-1]), word) or one_of(word, known)
 
 
 def _bad_kind(spot: Spot, context: Mapping[str, Any]) -> Problem:

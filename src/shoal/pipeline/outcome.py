@@ -11,7 +11,9 @@ from typing import Final
 
 from shoal.methods.release import UNREADABLE, Refusal
 from shoal.observe.counts import RunSummary, SetSummary
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.policy import Policy
+from shoal.policy.method_base import MethodSection
 
 HALF: Final = 0.5
 """The share of refused records that makes a run useless, and of suppressed ones that is worth a warning."""
@@ -25,11 +27,14 @@ Explain = Callable[[str], Refusal]
 
 def add_outcome(summary: RunSummary, policy: Policy, explain: Explain) -> None:
     """Add what a run over a whole input should warn of, and whether it was of no use."""
-    method = policy.anonymize
-    summary.outcome = outcome_words(summary, explain, method.advice, keeps_most=method.KEEPS_MOST)
+    if summary.failure is not None and not summary.rows_in:  # the failure says why there are no records
+        return
+    summary.outcome = outcome_words(summary, explain, policy.anonymize)
     summary.is_useless = is_useless(summary)
-    if summary.outcome:
-        summary.warnings.append(summary.outcome)
+    decided = summary.released + summary.suppressed
+    found = missing_value_words(summary.metrics, policy.anonymize, decided=decided)
+    summary.last_warnings = [*([summary.outcome] if summary.outcome else []), *found]
+    summary.warnings += summary.last_warnings
 
 
 def is_useless(summary: RunSummary) -> bool:
@@ -37,11 +42,8 @@ def is_useless(summary: RunSummary) -> bool:
     return summary.rows_in > 0 and (not summary.released or summary.dead > HALF * summary.rows_in)
 
 
-def outcome_words(summary: RunSummary, explain: Explain, advice: str, *, keeps_most: bool) -> str | None:
-    """One sentence if little is left, with the reasons in numbers and the first thing to try; else None.
-
-    `advice` is what to change in the policy; `keeps_most` is whether a method is expected to release most rows.
-    """
+def outcome_words(summary: RunSummary, explain: Explain, method: MethodSection) -> str | None:
+    """One sentence if little is left, with the reasons in numbers and the first thing to try; else None."""
     rows = summary.rows_in
     if not rows:
         return "the input has no records; check its path and whether something has been written to it"
@@ -49,9 +51,10 @@ def outcome_words(summary: RunSummary, explain: Explain, advice: str, *, keeps_m
         return _refused_words(summary, explain)
     whole = summary.records if isinstance(summary, SetSummary) else rows  # of a set's rows one record is released
     is_little = summary.released < FEW_RELEASED * whole or not summary.released
-    if not is_little and not (keeps_most and summary.suppressed + summary.pending > HALF * rows):
+    if not is_little and not (method.KEEPS_MOST and summary.suppressed + summary.pending > HALF * rows):
         return None
-    return f"{_released_words(summary)}; {_withheld_words(summary)}. Try this first: {advice}"
+    why = f"because {method.withheld}. Try this first: {method.advice}"
+    return f"{_released_words(summary)}; {_withheld_words(summary)}, {why}"
 
 
 def _released_words(summary: RunSummary) -> str:
@@ -62,11 +65,9 @@ def _released_words(summary: RunSummary) -> str:
 
 
 def _withheld_words(summary: RunSummary) -> str:
-    """What became of the rest, in numbers, and why."""
+    """What became of the rest, in numbers."""
     kept = {"suppressed": summary.suppressed, "pending": summary.pending, "refused": summary.dead}
-    counts = ", ".join(f"{count:,} {name} ({count / summary.rows_in:.1%})" for name, count in kept.items() if count)
-    diverse = ", or their sensitive values are not diverse enough" if summary.suppressed else ""
-    return f"{counts}, because too few people have similar values{diverse}"
+    return ", ".join(f"{count:,} {name} ({count / summary.rows_in:.1%})" for name, count in kept.items() if count)
 
 
 def _refused_words(summary: RunSummary, explain: Explain) -> str:

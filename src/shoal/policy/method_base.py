@@ -43,6 +43,11 @@ class MethodSection(Section):
         """What to change, or to know, when hardly anything can be published."""
         return self.ADVICE
 
+    @property
+    def withheld(self) -> str:
+        """Why rows are not published."""
+        return "too few people have similar values"
+
     @classmethod
     @abstractmethod
     def named_columns(cls, table: Table) -> list[tuple[KeyPath, str]]:

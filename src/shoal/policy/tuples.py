@@ -45,6 +45,11 @@ class TupleSection(QuasiMethodSection, TupleSettings):
         return reference
 
     @property
+    def withheld(self) -> str:
+        diverse = ", or their sensitive values are not diverse enough" if self.is_diverse else ""
+        return super().withheld + diverse
+
+    @property
     def runs_on_time(self) -> bool:
         return self.is_timed
 
@@ -82,8 +87,6 @@ class TupleSection(QuasiMethodSection, TupleSettings):
 
 def _unused_problems(table: Table) -> Iterator[Problem]:
     """Keys that have no effect without another."""
-    if table.get("min_carriers") is not None and table.get("nulls", "strict") in ("common", "paper"):
-        yield ("min_carriers",), 'is used only with nulls = "strict"; set that, or leave it out'
     if table.get("sensitive") in (None, []):
         for key in ("l", "entropy_l", "t"):
             if key in table:

@@ -153,6 +153,10 @@ class ZAnonymitySection(MethodSection, ZSettings):
             return self.ADVICE
         return _LEARNS if self.target.learn is not None else _FOLLOWS
 
+    @property
+    def withheld(self) -> str:
+        return "too few people have the same value within the window"
+
 
 def _column_parameters(column: ZRule, hierarchy: Hierarchy | None) -> dict[str, Any]:
     plain = {"z": column.z, "window": column.window.given, "on_private": column.on_private}

@@ -68,7 +68,7 @@ class Publisher:
     k: int = 3
     deadline: int = 12
     reuse: int = 6
-    nulls: str = "strict"
+    missing: str = "covered"
     min_carriers: int | None = None
     l: int = 1  # noqa: E741
     t: float | None = None
@@ -143,7 +143,8 @@ class Publisher:
             self._note(mine[0], "suppressed", root if self.root else None, delay=now - mine[1])
 
     def _members(self, mine: tuple[int, int, Row]) -> list[tuple[int, int, Row]]:
-        nearest = sorted(self._held, key=lambda other: (distance(mine[2], other[2]), other[0]))
+        pool = [other for other in self._held if self.missing != "own" or lacks(other[2]) == lacks(mine[2])]
+        nearest = sorted(pool, key=lambda other: (distance(mine[2], other[2]), other[0]))
         members, people = [mine], {mine[2]["id"]}
         for other in nearest:
             is_new_ill = other[2]["ill"] not in {member[2]["ill"] for member in members}
@@ -168,7 +169,8 @@ class Publisher:
     def _cluster(self, members: list[tuple[int, int, Row]], now: int) -> Cluster:
         inside = [member[2] for member in members]
         carriers = [sum(record[name] is not None for record in inside) for name in ("age", "tree")]
-        needed = {"strict": self.min_carriers or math.ceil(self.k / 2), "common": len(inside), "paper": 1}[self.nulls]
+        least = self.min_carriers or math.ceil(self.k / 2)
+        needed = {"own": 1, "hidden": len(inside), "covered": least, "paper": 1}[self.missing]
         values: Row = {"age": None, "tree": None}
         if carriers[0] >= needed:
             values["age"] = self._range([record["age"] for record in inside if record["age"] is not None])
@@ -189,8 +191,9 @@ class Publisher:
                 return False
         if record["tree"] is not None and cluster.values["tree"] not in PATHS[record["tree"]]:
             return False
-        lacks = any(record[name] is None and cluster.values[name] is not None for name in ("age", "tree"))
-        if self.nulls == "common" and lacks:
+        if self.missing == "own" and lacks(record) != lacks(cluster.values):
+            return False
+        if self.missing == "hidden" and lacks(record) - lacks(cluster.values):
             return False
         return self._is_enough([*cluster.ills, record["ill"]], cluster.reference)
 
@@ -208,7 +211,7 @@ class Publisher:
         self, member: tuple[int, int, Row], cluster: Cluster, now: int, *, reused: bool, is_first: bool = False
     ) -> None:
         shown = dict(cluster.values)
-        if self.nulls == "paper":
+        if self.missing == "paper":
             shown = {name: None if member[2][name] is None else value for name, value in shown.items()}
         said = None
         if is_first and self.t is not None and not self.declared:
@@ -229,6 +232,10 @@ def refusal(record: Row) -> str | None:
     if record["age"] is not None and not LOW <= record["age"] <= HIGH:
         return "outside:age"
     return "unknown:tree" if record["tree"] is not None and record["tree"] not in PATHS else None
+
+
+def lacks(row: Row) -> set[str]:
+    return {name for name in ("age", "tree") if row[name] is None}
 
 
 def rest(record: Row) -> Row:
@@ -311,12 +318,12 @@ class Run:
         return self.promised["anonymize"].get("suppressed") == "root"
 
 
-_RULES = ("k", "deadline", "reuse", "nulls", "min_carriers", "l", "t", "reference", "groups")
+_RULES = ("k", "deadline", "reuse", "missing", "min_carriers", "l", "t", "reference", "groups")
 
 
 def promise_of(how: Row) -> dict[str, Any]:
     """The policy a publisher made this way keeps."""
-    rules = {name: value for name, value in how.items() if name in _RULES}
+    rules = {"missing": Publisher.missing, **{name: value for name, value in how.items() if name in _RULES}}
     if how.get("is_timed"):
         rules |= {"time": "ts", **{name: f"{how[name] // SECOND}s" for name in ("deadline", "reuse")}}
     if how.get("root"):

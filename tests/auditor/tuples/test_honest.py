@@ -9,7 +9,13 @@ from tests.auditor.tuples.naive import SECOND, Run, records
 MINUTE = 60 * SECOND
 WAYS = [
     {},
-    {"nulls": "common"},
+    {"missing": "hidden"},
+    {"missing": "own"},
+    {"missing": "own", "groups": True},
+    {"missing": "own", "root": True, "k": 4, "deadline": 5},
+    {"missing": "own", "l": 2, "deadline": 20, "reuse": 20},
+    {"missing": "own", "t": 0.5, "reference": 40, "deadline": 20},
+    {"missing": "own", "is_timed": True, "deadline": 2 * MINUTE, "reuse": MINUTE},
     {"min_carriers": 1},
     {"min_carriers": 3},
     {"groups": True},
@@ -43,7 +49,7 @@ def test_nothing_is_found(how, seed):
 
 
 def test_paper_mode_without_missing_values_is_k_anonymous():
-    assert Run(records(150, people=60), nulls="paper").audit().ok
+    assert Run(records(150, people=60), missing="paper").audit().ok
 
 
 def test_dead_records_are_no_arrivals():

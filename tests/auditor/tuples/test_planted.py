@@ -53,7 +53,7 @@ def test_a_missing_value_that_distinguishes_a_row(run):
 
 
 def test_the_papers_mode_is_convicted():
-    run = Run(records(150, people=60, missing=0.3), nulls="paper")
+    run = Run(records(150, people=60, missing=0.3), missing="paper")
     run.promised["anonymize"]["method"] = "k-varp"
     report = run.audit()
     assert {found.code for found in report.violations} == {"below-k", "below-k-in-history"}
@@ -426,14 +426,14 @@ def test_carriers_written_down_wrongly(run, reused):
 def test_a_value_not_common_to_all():
     run = Run(records(150, people=60, missing=0.3), min_carriers=1)
     del run.promised["anonymize"]["min_carriers"]
-    run.promised["anonymize"]["nulls"] = "common"
+    run.promised["anonymize"]["missing"] = "hidden"
     assert set(run.codes()) == {"wrong-nulls"}
 
 
 def test_nulls_that_are_not_the_rows_own():
     run = Run(records(150, people=60, missing=0.3), min_carriers=1)
     del run.promised["anonymize"]["min_carriers"]
-    run.promised["anonymize"]["nulls"] = "paper"
+    run.promised["anonymize"]["missing"] = "paper"
     assert set(run.codes()) == {"wrong-nulls"}
     run.promised["anonymize"]["method"] = "iot-anonymization"  # it fills in what is missing
     assert set(run.codes()) == set()

@@ -210,7 +210,7 @@ def test_every_method_is_known(method):
         {"deadline": "1h", "reuse": "5min"},
         {"deadline": -1},
         {"reuse": 1.5},
-        {"nulls": "other"},
+        {"missing": "other"},
         {"suppressed": "keep"},
         {"min_carriers": 0},
         {"sensitive": [], "l": 2},

@@ -283,11 +283,11 @@ def test_parts_that_are_not_diverse_stay_together():
     assert parts.choose_part(s, count, 0) == 4
 
 
-@pytest.mark.parametrize(("nulls", "shown"), [(t.SHOW_ALL, [1, 0]), (t.SHOW_COMMON, [1, 0]), (t.SHOW_OWN, [1, 1])])
-def test_carriers_are_people(nulls, shown):
+@pytest.mark.parametrize(("missing", "shown"), [(t.COVERED, [1, 0]), (t.HIDDEN, [1, 0]), (t.PAPER, [1, 1])])
+def test_carriers_are_people(missing, shown):
     quasi = [Numeric("x", low=0, high=1), Numeric("y", low=0, high=1)]
     rows = [(0.0, 0.0), (1.0, 0.5), (0.5, NONE)]
-    s, f = placed(rows, [0] * 3, [7, 7, 8], quasi=quasi, NULLS=nulls, MIN_CARRIERS=2)
+    s, f = placed(rows, [0] * 3, [7, 7, 8], quasi=quasi, MISSING_MODE=missing, MIN_CARRIERS=2)
     count = leaving(s, f)
     parts.keep_whole(s, f, count)
     parts.publish_part(s, parts.choose_part(s, count, 0))

@@ -119,9 +119,9 @@ def test_grow_adds_the_least_scores():
     assert growth.grow(s, t.MEMBER, 1, count, 9, 0.0, 0.0) == 4
 
 
-@pytest.mark.parametrize(("nulls", "needed"), [(t.SHOW_ALL, 2), (t.SHOW_COMMON, 3), (t.SHOW_OWN, 1)])
-def test_carriers_needed(nulls, needed):
-    s = held([(0.5,)], MIN_CARRIERS=2, NULLS=nulls)
+@pytest.mark.parametrize(("missing", "needed"), [(t.COVERED, 2), (t.HIDDEN, 3), (t.PAPER, 1)])
+def test_carriers_needed(missing, needed):
+    s = held([(0.5,)], MIN_CARRIERS=2, MISSING_MODE=missing)
     assert growth.carriers_needed(s, 3) == needed
 
 

@@ -202,12 +202,12 @@ def test_without_a_grid_nothing_is_snapped():
 @pytest.mark.parametrize(
     ("mode", "carriers", "shown"),
     [
-        (t.SHOW_ALL, 2, False), (t.SHOW_ALL, 3, True), (t.SHOW_ALL, 5, True),
-        (t.SHOW_COMMON, 4, False), (t.SHOW_COMMON, 5, True), (t.SHOW_OWN, 0, False), (t.SHOW_OWN, 1, True),
+        (t.COVERED, 2, False), (t.COVERED, 3, True), (t.COVERED, 5, True),
+        (t.HIDDEN, 4, False), (t.HIDDEN, 5, True), (t.PAPER, 0, False), (t.PAPER, 1, True),
     ],
 )  # fmt: skip
 def test_what_is_shown(mode, carriers, shown):
-    s = make(NULLS=mode, MIN_CARRIERS=3)
+    s = make(MISSING_MODE=mode, MIN_CARRIERS=3)
     assert plain.generalize.is_shown(s.plan, carriers, 5) == shown
 
 
@@ -227,9 +227,9 @@ def test_a_cluster_covers_its_members():
     assert hulls.own_loss(s, c, 1) == 0.6
     assert hulls.own_loss(s, c, 3) == 0.0
     assert hulls.whole_loss(s, c, 1) == hulls.whole_loss(s, c, 0)
-    s.plan[t.NULLS] = t.SHOW_OWN
+    s.plan[t.MISSING_MODE] = t.PAPER
     assert hulls.whole_loss(s, c, 1) == (2 * 0.6 + 1) / 3
-    s.plan[t.NULLS], s.plan[t.MIN_CARRIERS] = t.SHOW_ALL, 3
+    s.plan[t.MISSING_MODE], s.plan[t.MIN_CARRIERS] = t.COVERED, 3
     hulls.generalize_members(s, 3)
     assert hulls.own_loss(s, c, 0) == (2 * 0.6 + 1) / 3
     assert plain.reuse.covers(s, c, 1)

@@ -65,9 +65,9 @@ def test_what_could_be_one_class():
     assert [least_loss.is_publishable(s, members) for members in range(4)] == [True, False, False, True]
     s.ratios[t.MAX_SHARE] = 0.5
     assert not least_loss.is_publishable(s, 3)
-    least_loss.mark_all(s, t.ELIGIBLE, 0, 3)
+    least_loss.mark_alike(s, t.ELIGIBLE, 0, 0, 3)
     assert least_loss.list_marked(s, 1) == 3
-    assert least_loss.settle_end(s, 0) == 2  # one row of each; the second of the first person stays behind
+    assert least_loss.settle_end(s, 0, 0) == 2  # one row of each; the second of the first person stays behind
     assert s.pending_i[t.MEMBER, :2].tolist() == [0, 1]
     assert least_loss.generalize_again(s, 2) == 2
 

@@ -440,8 +440,8 @@ def test_an_unusable_type_is_reported_with_its_column():
         made.push_batch(pa.table({"maid": [1.5], "place": ["c1"], "device": ["G2"]}))
 
 
-@pytest.mark.parametrize("lines", [[], [",c1"] * 3])
-def test_a_run_without_usable_records_is_reported(tmp_path, monkeypatch, capsys, lines):
+@pytest.mark.parametrize(("lines", "code"), [([], 0), ([",c1"] * 3, 3)])
+def test_a_run_without_usable_records_is_reported(tmp_path, monkeypatch, capsys, lines, code):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.csv").write_text("\n".join(["maid,place", *lines, ""]))
     (tmp_path / "p.toml").write_text("""
@@ -452,7 +452,7 @@ stream = { person = "maid" }
 method = "flexible-k"
 quasi.place = { kind = "categorical", hierarchy = { kind = "nested", tree = { land = ["c1", "c2"] } } }
 """)
-    assert app(["run", "p.toml"], result_action="return_value") == 0
+    assert app(["run", "p.toml"], result_action="return_value") == code
     assert "average loss" in capsys.readouterr().out
 
 

@@ -51,6 +51,8 @@ OWN_SETTINGS = {
     "castle": st.fixed_dictionaries({"beta": st.integers(1, 4), "mu": st.integers(1, 3)}),
     "fast": st.fixed_dictionaries({"threads": st.integers(1, 3), "round": st.sampled_from([None, 1, 3, 5])}),
 }
+VARIED = ("k-varp", "iot-anonymization", "fads-varied")
+"""Methods whose rows may be published with rows that lack other attributes, which therefore have no "own"."""
 
 
 # ---- schemas: attributes of the twin, and the values a stream takes
@@ -170,15 +172,15 @@ def diversities() -> st.SearchStrategy[dict[str, Any]]:
 def settings_of(draw: st.DrawFn, method: str, *, timed: bool) -> dict[str, Any]:
     """Settings of a method; spans in arrivals, or in seconds when timed."""
     k = draw(st.integers(2, 5))
-    nulls = draw(st.sampled_from(["strict", "strict", "common", "paper"]))
-    shares = [None] if nulls == "paper" else [None, None, 1 / k, 0.5, 0.6, 0.75, 1.0]
+    missing = draw(st.sampled_from(["own", "own", "covered", "hidden", "paper"][2 * (method in VARIED) :]))
+    shares = [None] if missing == "paper" else [None, None, 1 / k, 0.5, 0.6, 0.75, 1.0]
     return {
         "k": k,
         "max_share": draw(st.sampled_from(shares)),
         "deadline": draw(st.integers(1, 12)),
         "reuse": draw(st.sampled_from([0, 1, 3, 15])),
-        "nulls": nulls,
-        "min_carriers": draw(st.one_of(st.none(), st.integers(1, k))),
+        "missing": missing,
+        "min_carriers": draw(st.one_of(st.none(), st.integers(1, k))) if missing == "covered" else None,
         "groups": draw(st.sampled_from([False] * 5 + [True])),
         "suppressed": draw(st.sampled_from(["drop", "root"])),
         "alpha": draw(st.sampled_from([0.0, 0.02])),
@@ -431,6 +433,14 @@ class Pair:
         assert found["reused"] == sum(one.reused is True for one in alive)
         assert found["formed"] == len({one.group for one in alive if one.reused is False})
         assert found["clamped"] == self._clamped()
+        lanes = getattr(self.run.twin, "lanes", [self.run.twin])
+        assert found["rare_patterns"] == sum(lane.rare_patterns for lane in lanes)
+        assert found["filled"] == sum(map(self._filled, alive))
+
+    def _filled(self, one: Decision) -> int:
+        """How many values a row shows that its record lacks."""
+        given = [blank_to_none(self.records[one.row][name]) for name in self.names]
+        return sum(given[at] is None and shown is not None for at, shown in enumerate(one.published))
 
     def _clamped(self) -> int:
         dead = {one.row for one in self.decided if one.verdict == "dead"}

@@ -99,9 +99,9 @@ def test_one_person_is_no_crowd():
     assert {one.verdict for one in line(1, 1, 2, 3, 1, names="aaaaa", deadline=3, beta=1).decided} == {"suppressed"}
 
 
-@pytest.mark.parametrize(("nulls", "is_shown"), [("strict", False), ("common", False), ("paper", True)])
-def test_an_attribute_that_one_person_alone_carries_twice(nulls, is_shown):
-    pair = line(1, 2, None, None, names="aabc", deadline=3, beta=1, k=3, nulls=nulls)
+@pytest.mark.parametrize(("missing", "is_shown"), [("covered", False), ("hidden", False), ("paper", True)])
+def test_an_attribute_that_one_person_alone_carries_twice(missing, is_shown):
+    pair = line(1, 2, None, None, names="aabc", deadline=3, beta=1, k=3, missing=missing)
     assert {one.carriers for one in pair.decided} == {(1,)}
     assert (pair.decided[0].published[0] is not None) == is_shown
 
@@ -232,7 +232,7 @@ def made_for(scene, given_):
     return make_method("castle", scenes()[scene], given_, ("ill",))
 
 
-@pytest.mark.parametrize("more", [{}, {"l": 2}, {"t": 0.4, "reference": 15}, {"groups": True, "nulls": "common"}])
+@pytest.mark.parametrize("more", [{}, {"l": 2}, {"t": 0.4, "reference": 15}, {"groups": True, "missing": "hidden"}])
 def test_laws(more):
     given_ = {**LINE, "k": 3, "deadline": 12, "reuse": 6, "beta": 4, **more}
     pair = Pair("castle", scenes()["mixed"], given_, ("ill",))

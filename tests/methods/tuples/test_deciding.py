@@ -109,7 +109,7 @@ def test_one_attribute_is_settled():
 
 def partitions():
     """Both; x alone twice, near and far; y alone three times, far; nothing."""
-    s = make(TWO, IS_PARTED=1, METHOD=t.K_VARP, NULLS=t.SHOW_OWN)
+    s = make(TWO, IS_PARTED=1, METHOD=t.K_VARP, MISSING_MODE=t.PAPER)
     fill(s, [(5, 5), (5, NAN), (NAN, 0), (9, NAN), (NAN, 0), (NAN, NAN), (NAN, 1)])
     s.ratios[t.RATIO] = 0.2
     plain.nearest.measure(s, 0, 0, 7)
@@ -211,9 +211,9 @@ def test_the_best_cover_is_the_one_of_least_loss_then_the_oldest():
     assert plain.reuse.best_cover(s, 4) == (1, 0.2)
     assert plain.reuse.best_cover(s, 0) == (0, 0.8)
     assert plain.reuse.best_cover(s, 5) == (0, 0.0)  # carries nothing, loses nothing
-    s.plan[t.NULLS] = t.SHOW_COMMON
+    s.plan[t.MISSING_MODE] = t.HIDDEN
     assert plain.reuse.best_cover(s, 5)[0] == -1
-    s.plan[t.NULLS], s.plan[t.IN_GROUPS] = t.SHOW_ALL, 1
+    s.plan[t.MISSING_MODE], s.plan[t.IN_GROUPS] = t.COVERED, 1
     assert plain.reuse.best_cover(s, 4)[0] == -1
 
 

@@ -43,10 +43,15 @@ def most_reused(twin: LeastLossTwin, left: list[Held]) -> int:
 
 def fewest_suppressed(twin: LeastLossTwin) -> int:
     """The least number of pending tuples that are in no publishable group and cannot join a published cluster."""
+
+    def is_publishable(group: list[Held]) -> bool:
+        is_alike = twin.missing != "own" or len({one.carried for one in group}) == 1
+        return is_alike and twin.is_publishable(group)
+
     twin.forget_old(twin.now)
     tuples, least, tried = list(twin.held.values()), len(twin.held), set()
     for groups in partitions(tuples):
-        left = [one for group in groups if not twin.is_publishable(group) for one in group]
+        left = [one for group in groups if not is_publishable(group) for one in group]
         numbers = frozenset(one.number for one in left)
         if numbers in tried:
             continue
@@ -56,8 +61,9 @@ def fewest_suppressed(twin: LeastLossTwin) -> int:
     return least
 
 
+@pytest.mark.parametrize("missing", ["own", "covered"])
 @pytest.mark.parametrize("diversity", [{}, {"l": 2}, {"max_share": 0.5}, {"max_share": 0.5, "l": 2}])
-def test_a_flush_suppresses_as_few_as_can_be(diversity, monkeypatch):
+def test_a_flush_suppresses_as_few_as_can_be(diversity, missing, monkeypatch):
     for seed in range(60):
         draw = random.Random(seed)
         k, deadline = draw.choice([2, 3]), draw.choice([4, 6, 8])
@@ -71,6 +77,7 @@ def test_a_flush_suppresses_as_few_as_can_be(diversity, monkeypatch):
 
         monkeypatch.setattr(LeastLossTwin, "flush", spy)
         settings = {"timed": False, "labels": 1, "candidates": 0, "k": k, "deadline": deadline, "reuse": 9, **diversity}
+        settings["missing"] = missing
         _, got, _, decisions = both(rows, **settings)
         monkeypatch.setattr(LeastLossTwin, "flush", flush)
         assert len(got) == len(decisions)

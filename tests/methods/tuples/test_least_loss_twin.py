@@ -104,9 +104,9 @@ def test_it_decides_as_its_twin(seed):
     given = {
         "timed": draw.random() < 0.4, "labels": draw.choice([1, 6]), "candidates": draw.choice([0, 0, 7]), "k": k,
         "deadline": draw.choice([6, 12, 40, 70]), "reuse": draw.choice([0, 5, 30]),
-        "nulls": draw.choice(["strict", "strict", "common", "paper"]), **diversity,
+        "missing": draw.choice(["own", "own", "covered", "hidden", "paper"]), **diversity,
     }  # fmt: skip
-    cap = {} if given["nulls"] == "paper" else {"max_share": draw.choice([None, max(1 / k, 0.2)])}
+    cap = {} if given["missing"] == "paper" else {"max_share": draw.choice([None, max(1 / k, 0.2)])}
     method, got, twin, decisions = both(rows, **given, **cap)
     assert got == expected(decisions)
     assert method._engine.decider.sums[3] == twin.typical

@@ -198,7 +198,7 @@ def test_single_records_with_labels_that_are_whole_numbers():
 
 
 def test_single_records_without_values_at_first():
-    made = make(deadline=1, min_carriers=1)
+    made = make(deadline=1, missing="covered", min_carriers=1)
     assert made.push({"id": "u", "age": None, "ill": None}) == []
     assert made.push({"id": "v", "age": 3, "town": "a"})[0]["age"] == span(3.0, 3.0)
 
@@ -457,7 +457,7 @@ def test_suppressed_rows_leave_at_the_root(kind):
 
 
 def test_released_and_suppressed_rows_in_one_decision_order():
-    made = make(suppressed="root", reuse=0, k=2, deadline=1)
+    made = make(suppressed="root", reuse=0, k=2, deadline=1, missing="covered")
     data = rows(("u", 20, "a"), ("v", 30, "b"), ("w", 40, "c"), ("w", 41, "c"), ("x", None, "7"), ("x", None, "7"))
     release = made.push_batch(data)
     shown = [(row["note"], row["town"]) for row in release.rows.to_pylist()]
@@ -486,18 +486,19 @@ def test_the_trace_tells_what_clusters_were_held_against():
 
 
 def test_promises():
-    strict = make(k=5).guarantee
-    assert strict.method == "fads"
-    assert "at least 5 different people" in strict.statement
-    assert "at least 3 of them" in strict.statement
-    assert (strict.max_delay_ns, strict.max_pending, strict.max_delay_arrivals) == (None, 2, 2)
-    assert strict.parameters["k"] == 5
-    assert "all of whom carried what is shown" in make(nulls="common").guarantee.statement
-    assert "this is not k-anonymity" in make(nulls="paper").guarantee.statement
-    shown = make(nulls="paper", l=3).guarantee.statement
-    assert shown.endswith("each cluster, but not each class of equal rows, with at least 3 different sensitive values")
+    covered = make(k=5, missing="covered").guarantee
+    assert covered.method == "fads"
+    assert "at least 5 different people" in covered.statement
+    assert "at least 3 of them" in covered.statement
+    assert (covered.max_delay_ns, covered.max_pending, covered.max_delay_arrivals) == (None, 2, 2)
+    assert covered.parameters["k"] == 5
+    assert "none for what it does not" in make().guarantee.statement
+    assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
+    assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
+    shown = make(missing="paper", l=3).guarantee.statement
+    assert shown.endswith("each class of equal rows, with at least 3 different known sensitive values, or none")
     diverse = make(l=3, entropy_l=2.5, t=0.25).guarantee.statement
-    for part in ("at least 3 different sensitive values", "at least log 2.5", "within 0.25 of the reference"):
+    for part in ("at least 3 different known sensitive values", "at least log 2.5", "within 0.25 of the reference"):
         assert part in diverse
     timed_ = make(time="ts", deadline="3s", reuse="1s").guarantee
     assert (timed_.max_delay_ns, timed_.max_pending, timed_.max_delay_arrivals) == (3 * 10**9, None, None)
@@ -535,7 +536,7 @@ def test_a_snapshot_is_of_one_method_one_key_and_one_set_of_parameters():
     made = make()
     made.push_batch(SOME)
     state = made.snapshot()
-    for other in (make(KVarp), make(k=3), make(deadline=3), make(quasi=[TOWN, AGE]), make(nulls="paper")):
+    for other in (make(KVarp), make(k=3), make(deadline=3), make(quasi=[TOWN, AGE]), make(missing="paper")):
         with pytest.raises(CheckpointError, match="of another method or of other parameters"):
             other.restore(state)
     with pytest.raises(ShoalError, match="another key"):
@@ -609,7 +610,7 @@ def test_more_sensitive_values_than_there_was_room_for():
 
 
 def test_single_records_that_wait_are_in_the_snapshot():
-    made = make(deadline=5)
+    made = make(deadline=5, missing="covered")
     made.bind(SOME.schema)
     for record in SOME.to_pylist():
         made.push(record)

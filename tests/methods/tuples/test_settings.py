@@ -57,15 +57,15 @@ def problems_of(make=checked, **given):
         ({"deadline": "10s"}, "reuse: is missing; deadline is a duration, so give this as one too"),
         ({"reuse": "10s"}, "deadline: is missing; reuse is a duration, so give this as one too"),
         ({"deadline": "10s", "reuse": 3}, "reuse: must be a duration if deadline is one"),
-        ({"nulls": "strct"}, 'nulls: must be one of "strict", "common", "paper"; did you mean "strict"?'),
-        ({"nulls": None}, "nulls: must be one of"),
-        ({"min_carriers": 0}, "min_carriers: must be at least 1"),
-        ({"min_carriers": 51}, "min_carriers: must be at most k"),
+        ({"missing": "covred"}, 'missing: must be one of "own", "hidden", "covered", "paper"; did you mean "covered"?'),
+        ({"missing": None}, "missing: must be one of"),
+        ({"min_carriers": 0, "missing": "covered"}, "min_carriers: must be at least 1"),
+        ({"min_carriers": 51, "missing": "covered"}, "min_carriers: must be at most k"),
         ({"max_share": 0}, "max_share: must be above 0"),
         ({"max_share": 1.01}, "max_share: must be at most 1"),
         ({"max_share": True}, "max_share: must be a number"),
         ({"max_share": 0.019}, "max_share: must be at least 1/k"),
-        ({"max_share": 0.5, "nulls": "paper"}, 'max_share: cannot be combined with nulls = "paper"'),
+        ({"max_share": 0.5, "missing": "paper"}, 'max_share: cannot be combined with missing = "paper"'),
         ({"l": 0}, "l: must be at least 1"),
         ({"l": 2.5}, "l: must be a whole number"),
         ({"entropy_l": 0.5}, "entropy_l: must be at least 1"),
@@ -109,11 +109,11 @@ def test_one_thing_is_wrong(given, saying):
 
 def test_everything_is_wrong_at_once():
     found = problems_of(
-        k=0, deadline=0, reuse="x", nulls="no", min_carriers=0, l=0, entropy_l=0, t=2, reference={"x": {}},
+        k=0, deadline=0, reuse="x", missing="no", min_carriers=0, l=0, entropy_l=0, t=2, reference={"x": {}},
         groups="yes", suppressed="no", alpha=-1, max_gap=-1,
     )  # fmt: skip
     named = {problem.split(":")[0].split(" ")[0] for problem in found}
-    assert named == {"k", "deadline", "reuse", "nulls", "min_carriers", "l", "entropy_l", "t", "reference", "groups",
+    assert named == {"k", "deadline", "reuse", "missing", "min_carriers", "l", "entropy_l", "t", "reference", "groups",
                      "suppressed", "alpha", "max_gap"}  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def test_what_is_right():
     assert (settings.is_timed, settings.deadline, settings.reuse) == (True, 60 * 10**9, 2 * 10**9)
     assert settings.carriers == 3  # half of k, rounded up
     assert checked(k=4).carriers == 2
-    assert checked(k=4, min_carriers=4).carriers == 4
+    assert checked(k=4, missing="covered", min_carriers=4).carriers == 4
     assert checked(k=49, max_share=1 / 49).max_share == 1 / 49  # although 49 times that is less than 1
     assert settings.max_gap_ns == 3600 * 10**9
     assert not settings.is_diverse
@@ -179,22 +179,23 @@ def test_how_much_is_remembered():
 
 
 def test_numbers_for_the_kernels():
-    settings = checked(k=7, deadline=9, reuse=4, nulls="common", l=3, entropy_l=2, t=0.25, groups=True, alpha=0.5)
+    settings = checked(k=7, deadline=9, reuse=4, missing="hidden", l=3, entropy_l=2, t=0.25, groups=True, alpha=0.5)
     plan, ratios = settings.plan(), settings.ratios()
-    places = [t.K, t.TIMED, t.DEADLINE, t.REUSE, t.NULLS, t.MIN_CARRIERS, t.IN_GROUPS, t.DISTINCT, t.REFERENCE,
+    places = [t.K, t.TIMED, t.DEADLINE, t.REUSE, t.MISSING_MODE, t.MIN_CARRIERS, t.IN_GROUPS, t.DISTINCT, t.REFERENCE,
               t.IS_DIVERSE]  # fmt: skip
-    assert plan[places].tolist() == [7, 0, 9, 4, t.SHOW_COMMON, 4, 1, 3, 1000, 1]
+    assert plan[places].tolist() == [7, 0, 9, 4, t.HIDDEN, 4, 1, 3, 1000, 1]
     assert ratios[[t.ENTROPY, t.CLOSENESS, t.ALPHA]].tolist() == [math.log(2), 0.25, 0.5]
     assert checked().ratios()[t.CLOSENESS] == -1.0
-    assert checked(nulls="strict").plan()[t.NULLS] == t.SHOW_ALL
-    assert checked(nulls="paper").plan()[t.NULLS] == t.SHOW_OWN
+    assert checked().plan()[t.MISSING_MODE] == t.OWN
+    assert checked(missing="covered").plan()[t.MISSING_MODE] == t.COVERED
+    assert checked(missing="paper").plan()[t.MISSING_MODE] == t.PAPER
 
 
 @pytest.mark.parametrize(
     "given",
     [
         {},
-        {"deadline": "3s", "reuse": "0s", "nulls": "paper", "groups": True},
+        {"deadline": "3s", "reuse": "0s", "missing": "paper", "groups": True},
         {"t": 0.3, "reference": {"ill": {"gout": 1, "flu": 2.5}}},
         {"t": 0.3, "reference": {"ill": {3: 1, 1: 2.5, False: 1}}},
     ],
@@ -221,7 +222,7 @@ def test_methods_differ_where_they_should():
     assert [plan[t.IS_PARTED] for plan in (fads, varp, iot, plan_of(FadsVaried))] == [0, 1, 1, 1]
     assert [plan[t.SAME_PATTERN] for plan in (fads, varp, iot, plan_of(FadsVaried))] == [0, 0, 1, 1]
     assert [plan[t.SKIP_MERGED] for plan in (fads, varp, iot, plan_of(FadsVaried))] == [0, 0, 1, 0]
-    paper = plan_of(IotAnonymization, nulls="paper")
-    assert (paper[t.NULLS], paper[t.MIN_CARRIERS]) == (t.SHOW_ALL, 1)
+    paper = plan_of(IotAnonymization, missing="paper")
+    assert (paper[t.MISSING_MODE], paper[t.MIN_CARRIERS]) == (t.COVERED, 1)
     assert KVarp(SCHEMA, likeness=0.7)._engine.decider.ratios[t.RATIO] == 0.7
     assert FadsVaried(SCHEMA, late_penalty=0.7)._engine.decider.ratios[t.PENALTY] == 0.7

@@ -95,7 +95,7 @@ def publish_table_3(twin, **settings):
 
 
 def test_table_5_k_varp_keeps_each_rows_nulls():
-    made, decisions = publish_table_3(KVarpTwin, nulls="paper")
+    made, decisions = publish_table_3(KVarpTwin, missing="paper")
     assert [one.published for one in decisions] == [
         (AGE, "Male", HEIGHT, WEIGHT),
         (AGE, "Male", HEIGHT, None),
@@ -107,16 +107,16 @@ def test_table_5_k_varp_keeps_each_rows_nulls():
 
 
 def test_table_4_iot_anonymization_fills_in():
-    made, decisions = publish_table_3(IotAnonymizationTwin, nulls="paper")
+    made, decisions = publish_table_3(IotAnonymizationTwin, missing="paper")
     assert [one.published for one in decisions] == [(AGE, "Male", HEIGHT, WEIGHT)] * 3
     assert made.pool == []  # a merged cluster is not reused
 
 
-def test_strict_and_common_show_the_same_in_every_row():
+def test_covered_and_hidden_show_the_same_in_every_row():
     _, strict = publish_table_3(KVarpTwin)
     assert [one.published for one in strict] == [(AGE, "Male", HEIGHT, WEIGHT)] * 3
     _, careful = publish_table_3(KVarpTwin, min_carriers=3)
-    _, common = publish_table_3(KVarpTwin, nulls="common")
+    _, common = publish_table_3(KVarpTwin, missing="hidden")
     assert [one.published for one in careful] == [(AGE, None, HEIGHT, None)] * 3
     assert [one.published for one in common] == [(AGE, None, HEIGHT, None)] * 3
     assert common[1].own_loss == pytest.approx((0.02 + 1 + 7 / 80) / 3)
@@ -125,13 +125,13 @@ def test_strict_and_common_show_the_same_in_every_row():
 
 def test_reuse_needs_every_attribute_carried():
     """The cluster of Table 5 may be reused by a tuple with fewer attributes, as long as it covers them."""
-    made, _ = publish_table_3(KVarpTwin, nulls="paper")
+    made, _ = publish_table_3(KVarpTwin, missing="paper")
     (cluster,) = made.pool
     assert made.may_reuse(held(3, 18.0, None, None, 75.0), cluster)
     assert not made.may_reuse(held(3, 18.0, None, None, 81.0), cluster)
     strict, _ = publish_table_3(KVarpTwin, min_carriers=3)
     assert not strict.may_reuse(held(3, 18.0, "Male", None, None), strict.pool[0])
-    common, _ = publish_table_3(KVarpTwin, nulls="common")
+    common, _ = publish_table_3(KVarpTwin, missing="hidden")
     assert not common.may_reuse(held(3, 18.0, None, None, None), common.pool[0])
     assert common.may_reuse(held(3, 18.0, None, 170.0, None), common.pool[0])
 
@@ -145,7 +145,7 @@ def test_the_order_of_merging():
     rows += [[80, 80, 50]]  # two thirds alike
     chosen = {}
     for twin in (KVarpTwin, IotAnonymizationTwin):
-        made = twin(attributes, k=4, deadline=len(rows) - 1, nulls="paper")
+        made = twin(attributes, k=4, deadline=len(rows) - 1, missing="paper")
         chosen[twin] = [one.row for at, row in enumerate(rows) for one in made.push(at, row)]
     assert chosen[KVarpTwin] == [0, 6, 7, 8]  # the one with z, then y: four near ones beat two
     assert chosen[IotAnonymizationTwin] == [0, 4, 5, 10]  # the one with z, then x: the biggest
@@ -260,7 +260,7 @@ def test_weights_and_nothing_in_common():
 
 
 def test_dead_records_are_rows_but_no_arrivals():
-    made = FadsTwin([Num("x", 0, 10), Cat("g", GENDER)], k=2, deadline=1)
+    made = FadsTwin([Num("x", 0, 10), Cat("g", GENDER)], k=2, deadline=1, missing="covered")
     assert made.push(None, [1, "Male"])[0].reason == "null-person"
     assert made.push("", [1, "Male"])[0].reason == "null-person"
     assert made.push("a", [11, "Other"])[0].reason == "outside:x"
@@ -475,10 +475,10 @@ def run(twin, rows, people):
 
 
 @pytest.mark.parametrize("twin", TWINS)
-@pytest.mark.parametrize("nulls", ["strict", "common", "paper"])
-def test_everything_leaves_once_in_time_and_inside_its_range(twin, nulls):
+@pytest.mark.parametrize("mode", ["covered", "hidden", "paper"])
+def test_everything_leaves_once_in_time_and_inside_its_range(twin, mode):
     rows, people = random_rows(1, 150, 0.2), random_people(1, 150, 40)
-    made = twin(SCHEMA, k=3, deadline=20, reuse=15, nulls=nulls)
+    made = twin(SCHEMA, k=3, deadline=20, reuse=15, missing=mode)
     decisions = run(made, rows, people)
     assert sorted(one.row for one in decisions) == list(range(150))
     members = {}
@@ -495,7 +495,7 @@ def test_everything_leaves_once_in_time_and_inside_its_range(twin, nulls):
 @pytest.mark.parametrize("twin", TWINS)
 def test_every_class_is_diverse(twin):
     rows, chance = random_rows(2, 150, 0.1), random.Random(2)
-    made = twin(SCHEMA, k=3, deadline=25, reuse=15, l=2, entropy_l=1.5, t=0.5, nulls="paper")
+    made = twin(SCHEMA, k=3, deadline=25, reuse=15, l=2, entropy_l=1.5, t=0.5, missing="paper")
     values = [(chance.choice("aaabc"), chance.randrange(4)) for _ in rows]
     decisions = [one for at, row in enumerate(rows) for one in made.push(at, row, sensitive=values[at])] + made.flush()
     classes = {}
@@ -536,14 +536,14 @@ def numpy_columns():
     ]  # fmt: skip
 
 
-def published(columns, releases, at, row, nulls):
+def published(columns, releases, at, row, mode):
     group = releases.group[at]
     if group < 0:
         return (None,) * len(columns)
     vector = []
     for place, column in enumerate(columns):
         span = releases.lo[group, place], releases.hi[group, place]
-        if not releases.shown[group, place] or (nulls == "paper" and row[place] is None):
+        if not releases.shown[group, place] or (mode == "paper" and row[place] is None):
             vector.append(None)
         else:
             vector.append(column.labels[span] if isinstance(column, CategoricalColumn) else span)
@@ -552,11 +552,11 @@ def published(columns, releases, at, row, nulls):
 
 @pytest.mark.parametrize("population", [None, 60, 9], ids=["strangers", "returning", "few"])
 @pytest.mark.parametrize("missing", [0.0, 0.15, 0.6])
-@pytest.mark.parametrize("nulls", ["strict", "paper", "common"])
+@pytest.mark.parametrize("mode", ["covered", "paper", "hidden"])
 @pytest.mark.parametrize(("naive", "arrays"), [(FadsTwin, fads), (KVarpTwin, k_varp)], ids=["fads", "k-varp"])
-def test_numpy_decides_as_the_naive_twin(naive, arrays, nulls, missing, population):
+def test_numpy_decides_as_the_naive_twin(naive, arrays, mode, missing, population):
     rows, people = random_rows(7, 240, missing), random_people(7, 240, population)
-    settings = {"k": 5, "deadline": 40, "reuse": 30, "nulls": nulls}
+    settings = {"k": 5, "deadline": 40, "reuse": 30, "missing": mode}
     decisions = run(naive(SCHEMA, **settings), rows, people)
     columns = numpy_columns()
     made = arrays(Table(columns, list(zip(*rows, strict=True)), people), **settings)
@@ -569,5 +569,5 @@ def test_numpy_decides_as_the_naive_twin(naive, arrays, nulls, missing, populati
         assert made.own_loss[at] == one.own_loss
         assert made.all_loss[at] == one.all_loss
         assert suppressed or tuple(made.carriers[one.group]) == one.carriers
-        assert published(columns, made, at, rows[one.row], nulls) == one.published
+        assert published(columns, made, at, rows[one.row], mode) == one.published
     assert len(np.unique(made.group)) > 5

@@ -108,9 +108,11 @@ def test_as_many_people_as_needed(method, data):
 LONG = [
     ("line", {"k": 3, "deadline": 40, "reuse": 30}, 12, 0.0),
     ("line", {"k": 2, "deadline": 1, "reuse": 0}, 400, 0.3),
-    ("line", {"k": 2, "deadline": 3, "reuse": 5000, "nulls": "paper"}, 400, 0.2),
-    ("mixed", {"k": 4, "deadline": 90, "reuse": 25, "nulls": "paper", "l": 2}, 300, 0.2),
-    ("mixed", {"k": 5, "deadline": 60, "reuse": 60, "nulls": "common", "t": 0.4, "reference": 50}, 40, 0.1),
+    ("line", {"k": 2, "deadline": 3, "reuse": 5000, "missing": "paper"}, 400, 0.2),
+    ("mixed", {"k": 4, "deadline": 90, "reuse": 25, "missing": "paper", "l": 2}, 300, 0.2),
+    ("mixed", {"k": 5, "deadline": 60, "reuse": 60, "missing": "hidden", "t": 0.4, "reference": 50}, 40, 0.1),
+    ("mixed", {"k": 3, "deadline": 60, "reuse": 40}, 60, 0.3),
+    ("mixed", {"k": 4, "deadline": 60, "reuse": 40, "missing": "covered", "min_carriers": 1}, 300, 0.2),
     ("trees", {"k": 5, "deadline": 120, "reuse": 40, "entropy_l": 1.8, "groups": True}, 300, 0.0),
     ("trees", {"k": 3, "deadline": 50, "reuse": 100, "suppressed": "root", "t": 0.5, "reference": "declared"}, 9, 0.5),
 ]

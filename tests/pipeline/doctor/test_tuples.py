@@ -18,7 +18,7 @@ from shoal.policy import parse_policy
 from tests.policy.test_tuples import base_table
 
 CANARY = 4711
-GOOD = {"k": 2, "min_carriers": 1, "deadline": 3, "reuse": 1, "sensitive": []}
+GOOD = {"k": 2, "missing": "covered", "min_carriers": 1, "deadline": 3, "reuse": 1, "sensitive": []}
 ROWS = [
     {"id": f"p{n}", "age": float(20 + n), "education": "master", "occupation": "x", "ts": 60 * n} for n in range(10)
 ]
@@ -77,7 +77,7 @@ def test_missing_values():
     ((level, sentence),) = about("missing", remarks_on(rows, given={"min_carriers": 2}))
     assert level == "look"
     assert "40.0% of its values are missing; too few values" in sentence
-    given = {"nulls": "common", "min_carriers": None}
+    given = {"missing": "hidden", "min_carriers": None}
     assert about("missing", remarks_on(rows, given=given))[0][0] == "good"
     rows += [{**row, "age": None} for row in ROWS]
     assert about("missing", remarks_on(rows, given=given))[0][0] == "look"

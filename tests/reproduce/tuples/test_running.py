@@ -51,7 +51,7 @@ def test_clusters_ready_for_reuse() -> None:
 
 def test_a_run_and_its_audit() -> None:
     stream = remove_values(imitate_adult(120, seed=1), at_most=2, seed=1)
-    settings = {"k": 3, "deadline": 20, "reuse": 5, "nulls": "strict"}
+    settings = {"k": 3, "deadline": 20, "reuse": 5, "missing": "covered"}
     outcome = run_method("fads", stream, settings)
     assert outcome.rows.num_rows + outcome.metrics["suppressed"] == 120
     assert outcome.trace.num_rows == 120
@@ -65,7 +65,7 @@ def test_a_run_and_its_audit() -> None:
 
 def test_loss_with_filled_in_values_counted_as_lost() -> None:
     stream = remove_values(imitate_adult(150, seed=1), at_most=3, seed=1)
-    settings = {"k": 5, "deadline": 40, "reuse": 5, "nulls": "paper"}
+    settings = {"k": 5, "deadline": 40, "reuse": 5, "missing": "paper"}
     k_varp, iot = (run_method(name, stream, settings) for name in ("k-varp", "iot-anonymization"))
     assert loss_if_imputed_is_lost(k_varp) == pytest.approx(k_varp.metrics["loss"]), "nothing is filled in"
     rows = [one["row"] for one in iot.trace.to_pylist() if one["verdict"] == "released"]
@@ -92,7 +92,7 @@ def test_loss_with_filled_in_values_counted_as_lost() -> None:
 
 def test_the_audit_convicts_k_varp_as_published() -> None:
     stream = remove_values(imitate_adult(150, seed=1), at_most=3, seed=1)
-    crowds = judge(run_method("k-varp", stream, {"k": 5, "deadline": 40, "reuse": 5, "nulls": "paper"}))
+    crowds = judge(run_method("k-varp", stream, {"k": 5, "deadline": 40, "reuse": 5, "missing": "paper"}))
     assert not crowds.is_kept
     assert crowds.smallest == 1
     assert crowds.below_k_share > 0.5

@@ -62,15 +62,15 @@ def check_values(attributes: Sequence[Attribute], broken: Bools, notes: Notes) -
 
 
 def check_cover(
-    attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes, *, nulls: str, exempt: Bools | None = None
+    attributes: Sequence[Attribute], row: Ints, known: Bools, notes: Notes, *, missing: str, exempt: Bools | None = None
 ) -> None:
-    """Check that every row covers its record, and shows only what the mode of nulls allows.
+    """Check that every row covers its record, and shows only what `missing` allows.
 
     Parameters
     ----------
-    nulls
-        ``own``: a row has its record's nulls. ``common``: a shown attribute was carried by all of its cluster. In
-        ``strict`` mode enough people must carry it, which is checked by cluster.
+    missing
+        ``exact``: a row lacks what its record lacks. ``hidden``: a shown attribute was carried by all of its cluster.
+        With ``covered`` enough people must carry it, which is checked by cluster.
     exempt
         Rows whose nulls are not checked.
     """
@@ -80,10 +80,10 @@ def check_cover(
         shown, carried = attribute.code[rows] >= 0, attribute.carried[row[rows]]
         both = rows[shown & carried]
         wrong[both] |= ~attribute.covers(both, row[both])
-        if nulls in ("own", "common"):
-            odd[rows] |= (shown ^ carried) if nulls == "own" else shown & ~carried
+        if missing in ("exact", "hidden"):
+            odd[rows] |= (shown ^ carried) if missing == "exact" else shown & ~carried
     notes.violation("not-covered", "A published value does not cover the record's value.", rows=wrong)
-    sentence = "A row shows a value or a null that the mode of nulls does not allow."
+    sentence = "A row shows a value or a null that `missing` does not allow."
     notes.violation("wrong-nulls", sentence, rows=odd if exempt is None else odd & ~exempt)
 
 
@@ -93,8 +93,8 @@ def check_roots(attributes: Sequence[Attribute], is_root: Bools, notes: Notes) -
     notes.violation("root-row", "A suppressed row was published with more than the root.", rows=is_root & ~at_root)
 
 
-def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes, *, own_nulls: bool = False) -> None:
-    """Check that rows of one group (-1: none) have equal published values, except for their own nulls."""
+def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes, *, record_nulls: bool = False) -> None:
+    """Check that rows of one group (-1: none) have equal published values, except for their records' nulls."""
     rows = np.flatnonzero(group >= 0)
     if not len(rows):
         return
@@ -102,7 +102,7 @@ def check_one_vector(attributes: Sequence[Attribute], group: Ints, notes: Notes,
     differs = np.zeros(len(group), np.bool_)
     for attribute in attributes:
         code = attribute.code[rows]
-        judged = code >= 0 if own_nulls else np.ones(len(rows), np.bool_)
+        judged = code >= 0 if record_nulls else np.ones(len(rows), np.bool_)
         first = np.full(len(names), -1, np.int64)
         first[number[judged][::-1]] = code[judged][::-1]  # the first row is assigned last
         differs[rows] |= judged & (code != first[number])
@@ -162,7 +162,7 @@ def check_clusters(clusters: Clusters, link: Link, promise: TuplePromise, notes:
     if promise.groups:
         alone = (clusters.number >= 0) & ~link.formed
         notes.violation("reused-in-groups", "A row was published alone; rows must be published in groups.", rows=alone)
-    if promise.nulls == "strict" and clusters.carriers.shape[1]:
+    if promise.missing == "covered" and clusters.carriers.shape[1]:
         few = clusters.shown & (clusters.carriers < promise.min_carriers)
         notes.violation(
             "few-carriers",

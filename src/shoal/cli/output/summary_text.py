@@ -70,7 +70,12 @@ def _metric_lines(summary: RunSummary) -> list[str]:
         f"clusters       {found['formed']:>12,}  formed, {found['merged']:,} of them with different values "
         f"missing; {found['reused']:,} rows published by reuse",
     ]
-    return lines + ([f"clamped        {found['clamped']:>12,}  values"] if found.get("clamped") else [])
+    counted = [
+        ("clamped", "clamped", "values"),
+        ("rare gaps", "rare_patterns", "rows suppressed because too few people lack the same columns"),
+        ("filled", "filled", "values where the record has none"),
+    ]
+    return lines + [f"{title:<13}  {found[name]:>12,}  {words}" for title, name, words in counted if found.get(name)]
 
 
 def _target_line(found: dict[str, Any]) -> str:

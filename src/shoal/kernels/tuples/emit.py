@@ -14,9 +14,12 @@ from shoal.kernels.tuples.layout import (
     C_SHOWN,
     CLASS_REFERENCE,
     COST,
+    COVERED,
     DEADLINE,
     DELAYS,
+    ENDING,
     FIELDS,
+    FILLED,
     FORMED,
     FULL,
     G_FIELDS,
@@ -38,6 +41,7 @@ from shoal.kernels.tuples.layout import (
     MASKS,
     MEMBER,
     MERGED,
+    MISSING_MODE,
     NO_GROUP,
     NOW,
     O_AT,
@@ -49,7 +53,9 @@ from shoal.kernels.tuples.layout import (
     OUT_MASKS,
     OUT_ROWS,
     PENALTY,
+    PEOPLE,
     POOL_SIZE,
+    RARE,
     RELEASED,
     REUSED,
     ROW,
@@ -58,9 +64,12 @@ from shoal.kernels.tuples.layout import (
     TIMED,
     TYPICAL,
     TYPICAL_OF,
+    VALUES,
+    VARIED_AT_END,
     K,
 )
-from shoal.kernels.tuples.queue import mask_words, remove_pending
+from shoal.kernels.tuples.patterns import count_alike, is_divided
+from shoal.kernels.tuples.queue import count_keys, mask_words, remove_pending
 from shoal.kernels.tuples.reuse import is_capped, is_uniform, keep_draft, log_reuse
 
 _SECOND = 1e9
@@ -114,8 +123,32 @@ def write_decision(s, at, verdict, group, own, whole):
 
 
 @piece
+def count_filled(s, c, i):
+    """Count the attributes that a row of cluster c shows although tuple i lacks them; nothing is filled with OWN."""
+    if s.tally[INCOMPLETE] == 0 or s.plan[MISSING_MODE] != COVERED:
+        return
+    attributes = width(s)
+    for a in range(attributes):
+        value = s.pending_f[VALUES + a, i]
+        s.tally[FILLED] += value != value and s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
+
+
+@piece
+def is_rare(s, t):
+    """Whether t has no cluster because too few others lack the same: k people are pending, but not alike.
+
+    During a flush, the people count that were pending when it began.
+    """
+    people = count_keys(s, PEOPLE) if is_divided(s) else 0
+    if s.tally[ENDING]:
+        people = s.tally[VARIED_AT_END]
+    return people >= s.plan[K] and count_alike(s, t)[1] < s.plan[K]
+
+
+@piece
 def suppress(s, t):
     """Decide not to publish tuple t."""
+    s.tally[RARE] += is_rare(s, t)
     write_decision(s, t, IS_SUPPRESSED, NO_GROUP, 1.0, 1.0)
     remove_pending(s, t)
 
@@ -168,6 +201,7 @@ def publish_draft(s, members):
         if m == 0 or not do_all_lose_the_same:
             own, whole = own_loss(s, c, at), whole_loss(s, c, at)
         lost += own
+        count_filled(s, c, at)
         write_decision(s, at, IS_RELEASED, group, own, whole)
         remove_pending(s, at)
     learn_typical(s, c, lost / members)
@@ -188,6 +222,7 @@ def learn_typical(s, c, lost):
 def reuse_cluster(s, c, t):
     """Publish tuple t as one more row of a published cluster."""
     group = write_group(s, c, s.pool_i[c, GROUP], 1)
+    count_filled(s, c, t)
     write_decision(s, t, IS_RELEASED, group, own_loss(s, c, t), whole_loss(s, c, t))
     if s.plan[IS_DIVERSE]:
         add_values(s, c, t, 1.0)

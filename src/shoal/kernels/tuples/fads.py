@@ -6,7 +6,8 @@ from shoal.kernels.compiling import kernel, piece
 from shoal.kernels.tuples.diversity import diversify
 from shoal.kernels.tuples.generalize import generalize_members
 from shoal.kernels.tuples.layout import ALLOWED, ELIGIBLE, HEAD, IS_DIVERSE, NEXT, PEOPLE, TAIL, K
-from shoal.kernels.tuples.nearest import choose_nearest, mark_all, measure
+from shoal.kernels.tuples.nearest import choose_nearest, measure
+from shoal.kernels.tuples.patterns import mark_alike
 from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.run import IS_DUE, IS_OVER, begin_run, next_event, publish_or_suppress
 
@@ -18,10 +19,12 @@ def form_nearest(s, t):
         return 0
     first, last = s.tally[HEAD], s.tally[TAIL]
     measure(s, t, first, last)
-    mark_all(s, ELIGIBLE, first, last)
+    mark_alike(s, ELIGIBLE, t, first, last)
     members = choose_nearest(s, t, first, last, s.plan[K])
+    if members < s.plan[K]:
+        return 0
     if s.plan[IS_DIVERSE]:
-        mark_all(s, ALLOWED, first, last)
+        mark_alike(s, ALLOWED, t, first, last)
         members = diversify(s, first, last, members)
     if members:
         generalize_members(s, members)

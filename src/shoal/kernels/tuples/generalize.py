@@ -14,6 +14,7 @@ from shoal.kernels.tuples.layout import (
     C_SHOWN,
     FIELDS,
     FIRST_AT,
+    HIDDEN,
     HIGH,
     KIND,
     LAST_AT,
@@ -25,12 +26,12 @@ from shoal.kernels.tuples.layout import (
     MEETS_AT,
     MEMBER,
     MIN_CARRIERS,
-    NULLS,
+    MISSING_MODE,
     NUMERIC,
+    OWN,
     PAIRS_AT,
+    PAPER,
     PERSON,
-    SHOW_COMMON,
-    SHOW_OWN,
     SIZE,
     SMALL_TREE,
     STAMP,
@@ -134,9 +135,9 @@ def snapped_up(s, attribute, value):
 @piece
 def is_shown(plan, carriers, members):
     """Whether a cluster shows an attribute, given how many of its members carry it."""
-    if plan[NULLS] == SHOW_COMMON:
+    if plan[MISSING_MODE] == HIDDEN:
         return carriers == members
-    if plan[NULLS] == SHOW_OWN:
+    if plan[MISSING_MODE] == PAPER or plan[MISSING_MODE] == OWN:  # with OWN all members carry it, or none
         return carriers > 0
     return carriers >= plan[MIN_CARRIERS]
 
@@ -205,7 +206,7 @@ def count_carriers(s, members):
             if s.pending_f[VALUES + a, i] == s.pending_f[VALUES + a, i]:
                 carriers += is_new_person(s, i)
         s.pool_i[c, FIELDS + C_CARRIERS * attributes + a] = carriers
-        if s.plan[NULLS] != SHOW_COMMON:  # which is about every tuple
+        if s.plan[MISSING_MODE] != HIDDEN:  # which is about every tuple
             s.pool_i[c, FIELDS + C_SHOWN * attributes + a] = is_shown(s.plan, carriers, members)
 
 
@@ -231,7 +232,7 @@ def whole_loss(s, c, i):
     for a in range(attributes):
         value = s.pending_f[VALUES + a, i]
         is_there = s.pool_i[c, FIELDS + C_SHOWN * attributes + a] != 0
-        is_there = is_there and (s.plan[NULLS] != SHOW_OWN or value == value)
+        is_there = is_there and (s.plan[MISSING_MODE] != PAPER or value == value)
         total += s.attr_f[WEIGHT, a] * (s.pool_f[c, C_LOSS * attributes + a] if is_there else 1.0)
         mass += s.attr_f[WEIGHT, a]
     return total / mass

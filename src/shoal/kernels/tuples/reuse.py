@@ -17,6 +17,7 @@ from shoal.kernels.tuples.layout import (
     FIELDS,
     GROUP,
     HEAP_AT,
+    HIDDEN,
     IN_GROUPS,
     IS_DIVERSE,
     J_CLUSTER,
@@ -26,16 +27,16 @@ from shoal.kernels.tuples.layout import (
     MASKS,
     MAX_SHARE,
     MEMBER,
+    MISSING_MODE,
     NEAREST,
     NOW,
-    NULLS,
+    OWN,
     PEOPLE,
     PERSON,
     POOL_HEAD,
     POOL_SIZE,
     REUSE,
     SAME_PATTERN,
-    SHOW_COMMON,
     TRIAL,
     UNIFORM,
     USED,
@@ -176,7 +177,7 @@ def covers(s, c, t):
         value = s.pending_f[first_raw + a, t]
         is_shown = s.pool_i[c, FIELDS + C_SHOWN * attributes + a]
         if value != value:
-            if s.plan[NULLS] == SHOW_COMMON and is_shown:
+            if is_shown and (s.plan[MISSING_MODE] == HIDDEN or s.plan[MISSING_MODE] == OWN):
                 return False
         elif (
             not is_shown or value < s.pool_f[c, C_LOW * attributes + a] or value > s.pool_f[c, C_HIGH * attributes + a]

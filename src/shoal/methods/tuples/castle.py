@@ -38,7 +38,10 @@ class FormingClusters:
         return reached
 
     def allocate(self, sizes: Sizes, plan: Ints) -> None:
-        forming = min(int(plan[t.OPTION]), sizes.pending)  # no forming cluster is empty
+        most = int(plan[t.OPTION])
+        if plan[t.MISSING_MODE] == t.OWN:  # tuples that lack the same as no other open a cluster beyond beta
+            most += 1 << sizes.attributes
+        forming = min(most, sizes.pending)  # no forming cluster is empty
         parts = sizes.pending // sizes.k + 1
         self.arrays = c.Forming(
             hulls=np.zeros((c.HULL_BLOCKS * sizes.attributes + c.HULL_SUMS, forming + 2 + parts)),

@@ -73,7 +73,9 @@ class TupleEngine:
 
         ``loss`` is the average over decided rows of what a row lost of the attributes it carries (a suppressed row
         lost all), ``loss_all`` the same over all attributes, ``cost`` the loss grown by ``1 + alpha`` for every
-        arrival (or second) of delay. ``delay`` and ``max_delay`` are in arrivals or seconds.
+        arrival (or second) of delay. ``delay`` and ``max_delay`` are in arrivals or seconds. ``rare_patterns`` counts
+        rows that were suppressed although k people were pending, because fewer than k lacked the same attributes;
+        ``filled`` counts values that rows show although their records lack them, but for suppressed rows at the root.
         """
         tally, sums = self.decider.tally, self.decider.sums
         decided = max(int(tally[t.RELEASED] + tally[t.SUPPRESSED]), 1)
@@ -88,6 +90,8 @@ class TupleEngine:
             "merged": int(tally[t.MERGED]),
             "reused": int(tally[t.REUSED]),
             "suppressed": int(tally[t.SUPPRESSED]),
+            "rare_patterns": int(tally[t.RARE]),
+            "filled": int(tally[t.FILLED]),
             "clamped": self.counts.clamped,
         }
 
@@ -246,11 +250,15 @@ class TupleEngine:
 
 
 _PROMISES: Final = {
-    "strict": (
+    "own": (
+        "every published combination of quasi-identifiers is shared by at least {k} different people, each of "
+        "whom has a value for what it shows and none for what it does not"
+    ),
+    "covered": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
         "different people, and each attribute shown was carried by at least {carriers} of them"
     ),
-    "common": (
+    "hidden": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
         "different people, all of whom carried what is shown"
     ),
@@ -276,8 +284,8 @@ def guarantee_of(method: str, settings: TupleSettings) -> Guarantee:
 
 
 def _statement(settings: TupleSettings) -> str:
-    each = "each cluster, but not each class of equal rows," if settings.nulls == "paper" else "each"
-    parts = [_PROMISES[settings.nulls].format(k=settings.k, carriers=settings.carriers)]
+    each = "each cluster, but not each class of equal rows," if settings.missing == "paper" else "each"
+    parts = [_PROMISES[settings.missing].format(k=settings.k, carriers=settings.carriers)]
     if settings.distinct_l > 1:
         parts.append(f"{each} with at least {settings.distinct_l} different known sensitive values, or none")
     if settings.entropy > 1.0:

@@ -14,11 +14,11 @@ from shoal.methods.settings import Amount
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
-from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings, VariedSettings
 from shoal.schema import Schema
 
 
-class FadsVariedSettings(TupleSettings):
+class FadsVariedSettings(VariedSettings):
     """Parameters of FADS for streams whose attributes come and go."""
 
     KEEPS_DEADLINE: ClassVar[bool] = False

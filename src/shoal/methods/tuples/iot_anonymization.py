@@ -11,7 +11,7 @@ from shoal.methods.base import StreamMethod
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
-from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings, VariedSettings
 from shoal.schema import Schema
 
 
@@ -20,7 +20,7 @@ class IotAnonymization(StreamMethod):
 
     Partitions are added by the similarity of their attributes, then by size. All rows of a cluster show what the
     cluster shows: a missing value is filled in with the cluster's range. In the paper's own mode one carrier is
-    enough for that; ``"strict"`` requires ``min_carriers``. A cluster is reused only for tuples that carry exactly the
+    enough for that; ``"covered"`` requires ``min_carriers``. A cluster is reused only for tuples that carry exactly the
     attributes its own rows carried.
 
     Parameters
@@ -38,7 +38,7 @@ class IotAnonymization(StreamMethod):
 
     method: ClassVar[str] = "iot-anonymization"
     kernel: ClassVar[Any] = staticmethod(run_partitioned)
-    settings_class: ClassVar[type[TupleSettings]] = TupleSettings
+    settings_class: ClassVar[type[TupleSettings]] = VariedSettings
 
     def __init__(self, schema: Schema, **given: Unpack[TupleParameters]) -> None:
         self._start_for(schema, **given)
@@ -47,8 +47,8 @@ class IotAnonymization(StreamMethod):
         plan, ratios = settings.plan(), settings.ratios()
         plan[t.METHOD] = t.IOT
         plan[t.IS_PARTED] = plan[t.SAME_PATTERN] = plan[t.SKIP_MERGED] = 1
-        if settings.nulls == "paper":
-            plan[t.NULLS], plan[t.MIN_CARRIERS] = t.SHOW_ALL, 1
+        if settings.missing == "paper":
+            plan[t.MISSING_MODE], plan[t.MIN_CARRIERS] = t.COVERED, 1
         reader = TupleReader(settings, secret)
         decider = SequentialDecider(reader.shape, reader.codes, plan, ratios, run=run_partitioned)
         return TupleEngine(self.method, settings, secret, reader, decider, fills_missing=True)

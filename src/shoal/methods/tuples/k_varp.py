@@ -14,11 +14,11 @@ from shoal.methods.settings import Share
 from shoal.methods.tuples.decider.sequential import SequentialDecider
 from shoal.methods.tuples.engine import TupleEngine
 from shoal.methods.tuples.reader import TupleReader
-from shoal.methods.tuples.settings import TupleParameters, TupleSettings
+from shoal.methods.tuples.settings import TupleParameters, TupleSettings, VariedSettings
 from shoal.schema import Schema
 
 
-class KVarpSettings(TupleSettings):
+class KVarpSettings(VariedSettings):
     """Parameters of K-VARP."""
 
     likeness: Share = Field(
@@ -40,8 +40,8 @@ class KVarp(StreamMethod):
     Pending tuples that carry the same attributes form a partition. An expiring tuple is published with its nearest in
     its own partition if k people are there; else the most similar partitions are added until there are k people.
 
-    As published, the method keeps each row's missing values missing (``nulls="paper"``), which distinguishes rows of
-    one cluster: most of them are in a class smaller than k. The default is ``"strict"``.
+    As published, the method keeps each row's missing values missing (``missing="paper"``), which distinguishes rows of
+    one cluster: most of them are in a class smaller than k. The default is ``"covered"``.
     :class:`shoal.LeastLoss` usually loses less.
 
     Parameters

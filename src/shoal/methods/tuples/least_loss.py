@@ -70,8 +70,8 @@ class LeastLoss(StreamMethod):
     deadline, reuse
         How long a tuple may be pending, and how long a published cluster accepts more: counts of arrivals (by default
         2000 and 200), or durations such as ``"30s"``, which need a time column.
-    nulls, min_carriers
-        ``"strict"`` (default), ``"common"`` or ``"paper"``; in strict mode an attribute is shown where at least
+    missing, min_carriers
+        ``"covered"`` (default), ``"hidden"`` or ``"paper"``; with ``"covered"`` an attribute is shown where at least
         ``min_carriers`` people of the cluster carried it, by default half of k.
     l, entropy_l, t, reference
         What is required of sensitive columns: different values, entropy, closeness to a reference.

@@ -86,7 +86,7 @@ class TuplePublisher:
     ) -> None:
         self._key = key_words(secret.subkey("order of published tuples"))
         self._quasi, self._start = quasi, start
-        self._hides_missing = settings.nulls == "paper" and not fills_missing
+        self._hides_missing = settings.missing == "paper" and not fills_missing
         """Whether a row shows only the attributes it carries itself."""
         self._shows_root = settings.suppressed == "root"
 

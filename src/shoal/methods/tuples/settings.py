@@ -30,12 +30,12 @@ from shoal.methods.settings import (
 )
 from shoal.schema import Categorical, Schema
 
-Nulls = Literal["strict", "common", "paper"]
+Missing = Literal["own", "hidden", "covered", "paper"]
 Suppressed = Literal["drop", "root"]
 Shares = Mapping[str, Mapping[Any, float]]
 Reference = int | Shares
 
-_MODES: Final = {"strict": t.SHOW_ALL, "common": t.SHOW_COMMON, "paper": t.SHOW_OWN}
+_MODES: Final = {"own": t.OWN, "hidden": t.HIDDEN, "covered": t.COVERED, "paper": t.PAPER}
 _ROUNDING: Final = 1e-9
 
 
@@ -45,7 +45,7 @@ class TupleParameters(TypedDict, total=False):
     k: int
     deadline: int | str
     reuse: int | str
-    nulls: Nulls
+    missing: Missing
     min_carriers: int | None
     l: int | None  # noqa: E741 - its name everywhere
     entropy_l: float | None
@@ -99,12 +99,15 @@ class TupleSettings(SchemaSettings):
     reuse: Span = Field(
         200, description="How long a published cluster may accept further rows: a count or a duration, like `deadline`."
     )
-    nulls: Nulls = Field(
-        "strict", description="What is shown of attributes that some rows of a cluster lack; see guarantees/tuples.md."
+    missing: Missing = Field(
+        "own",
+        description='What rows show of attributes that some of them lack: `"own"` publishes rows with rows that lack '
+        'the same, `"hidden"` shows what all of a cluster have, `"covered"` what enough of them have; see '
+        "guarantees/tuples.md.",
     )
     min_carriers: Count | None = Field(
         None,
-        description='With `nulls = "strict"`, an attribute is shown if this many people of the cluster carry it; '
+        description='With `missing = "covered"`, an attribute is shown if this many people of the cluster carry it; '
         "by default half of `k`, rounded up.",
     )
     l: Count | None = Field(  # noqa: E741 - its name everywhere
@@ -145,12 +148,15 @@ class TupleSettings(SchemaSettings):
         k, least, share = given.get("k", 50), given.get("min_carriers"), given.get("max_share")
         if is_whole(k) and is_whole(least) and least > k:
             yield ("min_carriers",), "must be at most k"
+        missing = given.get("missing", cls.model_fields["missing"].default)
+        if least is not None and missing in _MODES and missing != "covered":
+            yield ("min_carriers",), 'is used only with missing = "covered"; set that, or leave it out'
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
             return  # reported as such
         if is_whole(k) and k > 0 and share * k < 1 - _ROUNDING:
             yield ("max_share",), f"must be at least 1/k = {1 / k:.4g}: no person has less of a cluster of k people"
-        if given.get("nulls") == "paper":
-            text = 'cannot be combined with nulls = "paper", where rows of one cluster differ; leave one of them out'
+        if given.get("missing") == "paper":
+            text = 'cannot be combined with missing = "paper", where rows of one cluster differ; leave one of them out'
             yield ("max_share",), text
 
     @classmethod
@@ -168,10 +174,10 @@ class TupleSettings(SchemaSettings):
 
     def warnings(self) -> list[str]:
         found = []
-        if self.nulls == "paper":
+        if self.missing == "paper":
             found.append(
-                'nulls = "paper" is not k-anonymous: rows differ in which values are missing; it is there for '
-                'comparison, use "strict" to publish'
+                'missing = "paper" is not k-anonymous: rows differ in which values are missing; it is there for '
+                "comparison, use another to publish"
             )
         elif self.min_carriers == 1:
             found.append("min_carriers = 1: one person's value may be published for a whole class; choose at least 2")
@@ -189,7 +195,7 @@ class TupleSettings(SchemaSettings):
 
     @property
     def carriers(self) -> int:
-        """People who must carry an attribute that is shown in strict mode."""
+        """People who must carry an attribute that is shown with `missing = "covered"`."""
         return (self.k + 1) // 2 if self.min_carriers is None else self.min_carriers
 
     @property
@@ -234,7 +240,7 @@ class TupleSettings(SchemaSettings):
         plan = np.zeros(t.PLAN, dtype=np.int64)
         plan[t.K], plan[t.TIMED] = self.k, self.is_timed
         plan[t.DEADLINE], plan[t.REUSE] = self.deadline, self.reuse
-        plan[t.NULLS], plan[t.MIN_CARRIERS] = _MODES[self.nulls], self.carriers
+        plan[t.MISSING_MODE], plan[t.MIN_CARRIERS] = _MODES[self.missing], self.carriers
         plan[t.IN_GROUPS], plan[t.DISTINCT] = self.groups, self.distinct_l
         plan[t.REFERENCE], plan[t.IS_DIVERSE] = self.remembers, self.is_diverse
         return plan
@@ -261,7 +267,7 @@ class TupleSettings(SchemaSettings):
         """What is promised, in plain values, for the guarantee."""
         return {
             "schema": self.schema.describe(), "k": self.k, "is_timed": self.is_timed, "deadline": int(self.deadline),
-            "reuse": int(self.reuse), "nulls": self.nulls, "min_carriers": self.carriers,
+            "reuse": int(self.reuse), "missing": self.missing, "min_carriers": self.carriers,
             "distinct_l": self.distinct_l, "entropy_l": self.entropy, "closeness": self.t,
             "reference": 1 if self.declared else self.reference, "declared": self._listed_shares(),
             "groups": self.groups, "suppressed": self.suppressed, "alpha": self.alpha, "max_gap_ns": self.max_gap_ns,
@@ -273,6 +279,16 @@ class TupleSettings(SchemaSettings):
         if self.declared is None:
             return None
         return {name: sorted(map(list, shares.items()), key=str) for name, shares in self.declared.items()}
+
+
+class VariedSettings(TupleSettings):
+    """What methods for streams whose attributes come and go are asked for: rows that lack different ones may merge."""
+
+    missing: Literal["hidden", "covered", "paper"] = Field(
+        "covered",
+        description='What rows show of attributes that some of them lack: `"hidden"` what all of a cluster have, '
+        '`"covered"` what enough of them have, in rows that lack it too; see guarantees/tuples.md.',
+    )
 
 
 def _span_problems(given: Given) -> Iterator[Problem]:

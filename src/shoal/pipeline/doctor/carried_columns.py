@@ -92,7 +92,7 @@ def released_remarks(policy: Policy, tried: Decoded, releases: Sequence[Release]
     yield from _divided(policy, rows, classes, persons)
     method = policy.anonymize
     if not isinstance(method, ZAnonymitySection) and getattr(method, "suppressed", "drop") == "drop":
-        can_cap = isinstance(method, TupleSection) and method.nulls != "paper"
+        can_cap = isinstance(method, TupleSection) and method.missing != "paper"
         yield from share_remarks(numbered(classes), numbered(persons), can_cap=can_cap)
 
 

@@ -32,6 +32,7 @@ from shoal.pipeline.doctor.tuples import (
 )
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
+from shoal.pipeline.missing_values import missing_value_words
 from shoal.pipeline.warmup import must_compile
 from shoal.pipeline.wiring import make_anonymizer, make_decoder, make_files
 from shoal.policy import Policy
@@ -145,9 +146,9 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
         except InputError as error:
             remarks.append(Remark("wrong", "source", str(error)))
         empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
-        types = decoder.types
+        types, counts_rows = decoder.types, decoder.numbers_rows
     remarks += _other_files(policy, files[1:], anonymizer.columns, types)
-    return Sample(_joined(empty, decoded), is_all)
+    return Sample(_joined(empty, decoded), is_all, counts_rows)
 
 
 def _take_messages(
@@ -162,7 +163,7 @@ def _take_messages(
     anonymizer.bind(found.empty.schema)
     if policy.stream.person == ROW:
         remarks.append(row_remark(numbers_rows=found.numbers_rows))
-    sample = Sample(_joined(found.empty, found.parts), found.is_all)
+    sample = Sample(_joined(found.empty, found.parts), found.is_all, found.numbers_rows)
     remarks += [*lag_remarks(policy, sample.batch, found.arrived), *keying_remarks(policy, sample.decoded)]
     return sample
 
@@ -250,6 +251,8 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         yield from flexible_outcome(anonymizer, method, tried.batch)
     elif "loss" in metrics and counts["released"]:
         yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
+    for words in missing_value_words(metrics, method, decided=counts["released"] + counts["suppressed"]):
+        yield Remark("look", "missing", words)
     fixed = ("pushed", "released", "suppressed", "dead", "pending", UNREADABLE)
     # Late rows are counted where the order of times is looked at.
     covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)

@@ -33,8 +33,8 @@ _LONGEST: Final = 10_000
 
 def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) -> Iterator[Remark]:
     """Remarks about a sample before the method is tried."""
-    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
-    seen = f"{people:,} different people, k = {method.k:,}"
+    people, words = sample.counted(policy.stream.person)
+    seen = f"{words}, k = {method.k:,}"
     if people >= method.k:
         yield Remark("good", "people", seen)
     else:
@@ -142,7 +142,7 @@ def least_loss_baseline(settings: FlexibleSettings, table: pa.Table) -> Baseline
     deadline = max(min(settings.window, _LONGEST), k)
     columns = [_column(settings, role, table.schema.field(role.name).type) for role in settings.schema.quasi]
     schema = Schema(person=settings.schema.person, quasi=[column.role for column in columns])
-    least = LeastLoss(schema, k=k, deadline=deadline, reuse=deadline // 10)
+    least = LeastLoss(schema, k=k, deadline=deadline, reuse=deadline // 10, missing="covered")
     own = {column.role.name: column.read(table.column(column.role.name)) for column in columns}
     releases = [least.push_batch(pa.table({schema.person: table.column(schema.person), **own})), least.flush()]
     rows = pa.Table.from_batches([release.rows for release in releases])

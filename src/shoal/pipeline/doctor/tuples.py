@@ -65,8 +65,8 @@ def _group_remarks(method: TupleSection) -> Iterator[Remark]:
 
 
 def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
-    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
-    seen = f"{people:,} different people, k = {method.k:,}"
+    people, words = sample.counted(policy.stream.person)
+    seen = f"{words}, k = {method.k:,}"
     if people >= method.k:
         yield Remark("good", "people", seen)
     elif sample.is_all:
@@ -88,8 +88,8 @@ def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Re
         yield Remark("good", "missing", "every row has a value in every quasi-identifier")
     needed = method.min_carriers or -(-method.k // 2)
     for name, share in found.items():
-        is_rare = method.nulls == "strict" and 1 - share < needed / method.k
-        is_rare |= method.nulls == "common" and share > 0.5
+        is_rare = method.missing == "covered" and 1 - share < needed / method.k
+        is_rare |= method.missing == "hidden" and share > 0.5
         consequence = "; too few values for it to be published often: leave the column out or lower min_carriers"
         yield Remark(
             "look" if is_rare else "good", "missing",

@@ -16,14 +16,14 @@ Unit = Literal["arrivals", "milliseconds"]
 FADS: Final = "FADS for varied streams"
 IOT: Final = "IoT Anonymization"
 K_VARP: Final = "K-VARP, as published"
-K_VARP_STRICT: Final = "K-VARP, strict"
-LEAST_LOSS: Final = "least-loss, strict (ours)"
+K_VARP_COVERED: Final = "K-VARP, covered"
+LEAST_LOSS: Final = "least-loss, covered (ours)"
 _METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    FADS: ("fads-varied", {"nulls": "paper", "late_penalty": 0.001}),
-    IOT: ("iot-anonymization", {"nulls": "paper"}),
-    K_VARP: ("k-varp", {"nulls": "paper", "likeness": 0.2}),
-    K_VARP_STRICT: ("k-varp", {"nulls": "strict", "likeness": 0.2}),
-    LEAST_LOSS: ("least-loss", {"nulls": "strict"}),
+    FADS: ("fads-varied", {"missing": "paper", "late_penalty": 0.001}),
+    IOT: ("iot-anonymization", {"missing": "paper"}),
+    K_VARP: ("k-varp", {"missing": "paper", "likeness": 0.2}),
+    K_VARP_COVERED: ("k-varp", {"missing": "covered", "likeness": 0.2}),
+    LEAST_LOSS: ("least-loss", {"missing": "covered"}),
 }
 METHODS: Final = tuple(_METHODS)
 PAPERS_METHODS: Final = (FADS, IOT, K_VARP)

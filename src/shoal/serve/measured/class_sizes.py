@@ -34,7 +34,7 @@ class ClassSizes:
         self._person = schema.person
         self._k, self._l = int(parameters["k"]), parameters.get("l")
         self._is_flexible = METHODS[policy.anonymize.METHOD].family == "flexible"
-        self._is_judged = parameters.get("nulls", "strict") != "paper" and not self._is_flexible
+        self._is_judged = parameters.get("missing", "covered") != "paper" and not self._is_flexible
         self._sees_all = True
 
     def measure(self, steps: list[Step], fresh: list[Step], *, has_gap: bool) -> list[dict[str, Any]]:

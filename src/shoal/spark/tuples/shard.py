@@ -92,6 +92,8 @@ class TupleShard:
         self._own = np.empty(0, dtype=np.int64)
         """Numbers of the same records in this shard."""
         self._decisions = 0
+        self._rare_at_end = 0
+        """Rows suppressed at the end for what they lack, which one more shard decides again."""
         self.kept_schema = pa.schema([*wire_schema(types), (ROW, pa.int64()), (CLOCK, pa.int64())])
         """The columns of kept rows."""
         self._kept = self.left = pa.RecordBatch.from_pylist([], schema=self.kept_schema)
@@ -128,7 +130,10 @@ class TupleShard:
         """
         due = [] if clock is None else [self.pass_time(clock)]
         pending = self._kept
+        in_time = self._method.metrics["rare_patterns"]
         ended = self._decided(self._method.flush(), at_end=True)
+        if not self._again:
+            self._rare_at_end = self._method.metrics["rare_patterns"] - in_time
         if self._keeps:
             suppressed = ended.filter(pc.equal(ended.column(VERDICT), SUPPRESSED)).column(ROW)
             self.left = pending.filter(pc.is_in(pending.column(ROW), suppressed))
@@ -141,7 +146,8 @@ class TupleShard:
         sums = {name: metrics[name] * decided for name in ("loss", "loss_all", "delay")}
         found = {
             "decided": decided, "max_delay": metrics["max_delay"], "clamped": metrics["clamped"], "sums": sums,
-            **{name: metrics[name] for name in ("formed", "merged", "reused")},
+            **{name: metrics[name] for name in ("formed", "merged", "reused", "filled")},
+            "rare_patterns": metrics["rare_patterns"] - self._rare_at_end,
             "shard": self._shard, "again": self._again, "pushed": counts["pushed"], "suppressed": counts["suppressed"],
             "pending": len(self._own), **more,
         }  # fmt: skip

@@ -272,4 +272,4 @@ def _metrics(
     decided, suppressed = (sum(note[name] for note in notes) for name in ("decided", "suppressed"))
     whole = {RELEASED: decided - suppressed, SUPPRESSED: suppressed - again.rows}
     shards = sum(not note["again"] for note in notes)
-    return tuple_metrics(notes, whole, shards=shards, is_timed=is_timed, again=again)
+    return tuple_metrics(notes, whole, shards=shards, is_timed=is_timed, again=again, is_stream=True)

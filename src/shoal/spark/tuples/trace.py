@@ -74,8 +74,9 @@ def tuple_metrics(
     shards: int,
     is_timed: bool,
     again: DecidedAgain = DecidedAgain(),  # noqa: B008 - it never changes
+    is_stream: bool = False,
 ) -> dict[str, Any]:
-    """The metrics of the union of all shards."""
+    """The metrics of the union of all shards; what they suppress before the end is decided again only in a batch."""
     unit = 1 if is_timed else 10**9  # shards count arrivals as nanoseconds
     decided = max(counts[RELEASED] + counts[SUPPRESSED], 1)
     sums = {name: sum(note["sums"][name] for note in notes) for name in ("loss", "loss_all", "delay")}
@@ -84,7 +85,8 @@ def tuple_metrics(
         "loss_all": (sums["loss_all"] - again.rows) / decided,
         "delay": (sums["delay"] - again.delay / 10**9) * unit / decided,
         "max_delay": max((round(note["max_delay"] * unit, 9) for note in notes), default=0),
-        **{name: sum(note[name] for note in notes) for name in ("formed", "merged", "reused")},
+        **{name: sum(note[name] for note in notes) for name in ("formed", "merged", "reused", "filled")},
+        "rare_patterns": sum(note["rare_patterns"] for note in notes if note["again"] or is_stream),
         "suppressed": counts[SUPPRESSED],
         "clamped": sum(note["clamped"] for note in notes if not note["again"]),
         "shards": shards,

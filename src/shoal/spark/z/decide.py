@@ -145,7 +145,7 @@ class ZDecisions:
         outcome = self._written(self.pieces, writer, write_trace)
         for frame in self.stored:
             frame.unpersist()
-        self.admission.destroy()
+        self.admission.destroy(blocking=True)  # or Spark may evict a block whose file is deleted
         return outcome
 
     def evidence(self, write_trace: WriteTrace | None) -> Outcome:

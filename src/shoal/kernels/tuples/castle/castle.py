@@ -29,7 +29,7 @@ from shoal.kernels.tuples.castle.generalize import (
 from shoal.kernels.tuples.castle.split import choose_part, publish_part, split
 from shoal.kernels.tuples.diversity import ENOUGH, add_values, count_values, first_failure
 from shoal.kernels.tuples.emit import reuse_cluster, suppress, write_decision
-from shoal.kernels.tuples.generalize import draft, is_new_person
+from shoal.kernels.tuples.generalize import draft, is_new_person, width
 from shoal.kernels.tuples.layout import (
     ALIVE,
     CHAIN,
@@ -39,7 +39,6 @@ from shoal.kernels.tuples.layout import (
     MEMBER,
     NEXT,
     OPTION,
-    PEOPLE,
     SPARE,
     STAMP,
     TAIL,
@@ -48,7 +47,8 @@ from shoal.kernels.tuples.layout import (
 from shoal.kernels.tuples.layout import CHAIN_HEAD as CHOSEN
 from shoal.kernels.tuples.layout import PART as CLUSTER
 from shoal.kernels.tuples.layout import PART_SIZE as SHOWN_AS  # CASTLE has no partitions and uses their rows
-from shoal.kernels.tuples.queue import close_wide_gaps, count_keys, remove_pending
+from shoal.kernels.tuples.patterns import count_alike, is_divided
+from shoal.kernels.tuples.queue import close_wide_gaps, remove_pending
 from shoal.kernels.tuples.reuse import best_cover, drop_old_clusters, is_capped, is_fair
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event
 
@@ -56,14 +56,38 @@ _END = -1
 
 
 @piece
+def are_like(s, f, c, other):
+    """Whether two columns carry the same attributes."""
+    attributes = width(s)
+    for a in range(attributes):
+        is_carried = f.hulls[a, c] <= f.hulls[attributes + a, c]
+        if is_carried != (f.hulls[a, other] <= f.hulls[attributes + a, other]):
+            return False
+    return True
+
+
+@piece
+def exclude_unlike(s, f, other):
+    """With OWN, make it infinitely costly to widen clusters that carry other attributes than a column."""
+    if not is_divided(s):
+        return
+    for c in range(f.tally[FORMING]):
+        if not are_like(s, f, c, other):
+            f.hulls[lost_then(s), c] = np.inf
+
+
+@piece
 def choose_cluster(s, f):
     """The forming cluster that the tuple in scratch should join, or the number of a new one."""
     forming, tau = f.tally[FORMING], f.published[-1]
     lose_with(s, f, scratch_of(f), 0, forming)
+    exclude_unlike(s, f, scratch_of(f))
     now, then, sizes = f.hulls[lost_now(s)], f.hulls[lost_then(s)], f.counts[TUPLES]
     least = np.inf
     for c in range(forming):
         least = min(least, then[c] - now[c])
+    if least == np.inf:
+        return forming
     best, is_best_cheap = -1, False
     for c in range(forming):
         if then[c] - now[c] != least:
@@ -172,14 +196,19 @@ def list_union(s, f, row):
 
 @piece
 def is_outlier(s, f, own):
-    """Whether fewer than k people are pending, or most forming clusters have more people than `own`."""
-    if count_keys(s, PEOPLE) < s.plan[K]:
+    """Whether fewer than k people are pending, or most forming clusters have more people than `own`.
+
+    Only those count that may be published with it.
+    """
+    if count_alike(s, f.counts[FIRST, own])[1] < s.plan[K]:
         return True
-    forming, bigger = f.tally[FORMING], 0
-    for c in range(forming):
-        count_crowd(s, f, c)
-    for c in range(forming):
-        bigger += f.counts[CROWD, c] > f.counts[CROWD, own]
+    forming, bigger, is_any_like = 0, 0, not is_divided(s)
+    count_crowd(s, f, own)
+    for c in range(f.tally[FORMING]):
+        if is_any_like or are_like(s, f, c, own):
+            count_crowd(s, f, c)
+            forming += 1
+            bigger += f.counts[CROWD, c] > f.counts[CROWD, own]
     return 2 * bigger > forming
 
 
@@ -188,6 +217,7 @@ def nearest_cluster(s, f):
     """The forming cluster that enlarges the union least, of equals the oldest; -1 if none is left."""
     union, then, best, least = union_of(f), f.hulls[lost_then(s)], -1, np.inf
     lose_with(s, f, union, 0, f.tally[FORMING])
+    exclude_unlike(s, f, union)
     for c in range(f.tally[FORMING]):
         growth = then[c] - f.hulls[lost_now(s), union]
         if not f.counts[TAKEN, c] and growth < least:

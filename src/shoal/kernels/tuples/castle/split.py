@@ -19,7 +19,7 @@ from shoal.kernels.tuples.castle.generalize import (
     widen,
 )
 from shoal.kernels.tuples.diversity import ENOUGH, count_values, diversify, first_failure
-from shoal.kernels.tuples.emit import write_group
+from shoal.kernels.tuples.emit import count_filled, write_group
 from shoal.kernels.tuples.generalize import (
     count_carriers,
     draft,
@@ -206,5 +206,6 @@ def publish_part(s, members):
     for m in range(members):
         i = s.pending_i[MEMBER, m]
         s.pending_i[SHOWN_AS, i] = group
+        count_filled(s, c, i)
         s.pending_f[COST_OF, i] = own_loss(s, c, i)
         s.pending_f[SPARE, i] = whole_loss(s, c, i)

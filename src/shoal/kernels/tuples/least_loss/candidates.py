@@ -45,7 +45,8 @@ from shoal.kernels.tuples.layout import (
     WEIGHT,
 )
 from shoal.kernels.tuples.least_loss.top_k import bound_least, list_up_to
-from shoal.kernels.tuples.nearest import exclude_own_person, mark_all, measure
+from shoal.kernels.tuples.nearest import exclude_own_person, measure
+from shoal.kernels.tuples.patterns import mark_alike
 
 MOST_MET = 256
 MET_WHERE_EXCHANGED = 128
@@ -160,7 +161,7 @@ def list_candidates(s, t):
     """
     first, last, limit = s.tally[HEAD], s.tally[TAIL], s.plan[CANDIDATES]
     eligible, chain = s.pending_i[ELIGIBLE], s.pending_i[CHAIN]
-    mark_all(s, ELIGIBLE, first, last)
+    mark_alike(s, ELIGIBLE, t, first, last)
     chain[0] = t
     if 0 < limit < s.tally[LIVE] - 1:
         measure(s, t, first, last)

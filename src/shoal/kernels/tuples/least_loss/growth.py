@@ -21,9 +21,11 @@ from shoal.kernels.tuples.layout import (
     C_SHOWN,
     CHAIN,
     COST_OF,
+    COVERED,
     FIELDS,
     FIRST_AT,
     HEAP_KEY,
+    HIDDEN,
     INCOMPLETE,
     KIND,
     LAST_AT,
@@ -31,12 +33,10 @@ from shoal.kernels.tuples.layout import (
     LOSS_AT,
     MASS,
     MIN_CARRIERS,
-    NULLS,
+    MISSING_MODE,
     NUMERIC,
     PEOPLE,
     PERSON,
-    SHOW_ALL,
-    SHOW_COMMON,
     SPARE,
     TYPICAL,
     TYPICAL_OF,
@@ -57,9 +57,9 @@ _STRETCH = 64
 @piece
 def carriers_needed(s, wanted):
     """Number of members that must carry an attribute for it to be shown."""
-    if s.plan[NULLS] == SHOW_ALL:
+    if s.plan[MISSING_MODE] == COVERED:
         return s.plan[MIN_CARRIERS]
-    return wanted if s.plan[NULLS] == SHOW_COMMON else 1
+    return wanted if s.plan[MISSING_MODE] == HIDDEN else 1
 
 
 @piece

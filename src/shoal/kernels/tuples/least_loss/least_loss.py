@@ -28,7 +28,9 @@ from shoal.kernels.tuples.layout import (
     IS_DIVERSE,
     LIVE,
     MEMBER,
+    MISSING_MODE,
     NEXT,
+    OWN,
     PEOPLE,
     PERSON,
     STAMP,
@@ -40,7 +42,8 @@ from shoal.kernels.tuples.layout import (
 from shoal.kernels.tuples.least_loss.candidates import always_exchanges, meet_others, pack_candidates, price_candidates
 from shoal.kernels.tuples.least_loss.exchange import exchange
 from shoal.kernels.tuples.least_loss.growth import grow, plan_attributes
-from shoal.kernels.tuples.nearest import mark_all, measure
+from shoal.kernels.tuples.nearest import measure
+from shoal.kernels.tuples.patterns import count_alike, mark_alike
 from shoal.kernels.tuples.queue import count_keys
 from shoal.kernels.tuples.reuse import best_cover, covers, is_capped, is_fair, keep_within_share
 from shoal.kernels.tuples.run import HAS_ARRIVED, IS_OVER, begin_run, next_event, publish_or_suppress
@@ -53,14 +56,14 @@ EARLIEST_STAY, REUSABLE_GO = False, True
 @piece
 def form_least(s, t):
     """Form the cluster of due tuple t in the draft; return its size, 0 if there are too few people."""
-    people = count_keys(s, PEOPLE)
+    tuples, people = count_alike(s, t)
     if people < s.plan[K]:
         return 0
     if not s.tally[ENDING]:
         return choose_members(s, t)
-    is_last = people == s.tally[LIVE] and people < 2 * s.plan[K]  # no second cluster is possible
-    members = settle_end(s, 0) if is_last else 0
-    return members if members > 0 else settle_end(s, choose_members(s, t))
+    is_last = people == tuples and people < 2 * s.plan[K]  # no second cluster is possible
+    members = settle_end(s, t, 0) if is_last else 0
+    return members if members > 0 else settle_end(s, t, choose_members(s, t))
 
 
 @piece
@@ -70,7 +73,8 @@ def choose_members(s, t):
     own = price_candidates(s, count) / s.plan[K]
     plan_attributes(s, count, s.plan[K])
     s.pending_i[MEMBER, 0] = 0
-    floor = s.ratios[FLOOR] if always_exchanges(s) or s.tally[INCOMPLETE] > 0 else 0.0
+    lacks_carriers = s.tally[INCOMPLETE] > 0 and s.plan[MISSING_MODE] != OWN
+    floor = s.ratios[FLOOR] if always_exchanges(s) or lacks_carriers else 0.0
     members = grow(s, MEMBER, 1, count, s.plan[K], own, floor)
     if members < s.plan[K]:
         return 0
@@ -80,7 +84,7 @@ def choose_members(s, t):
         s.pending_i[MEMBER, m] = s.pending_i[CHAIN, s.pending_i[MEMBER, m]]
     if s.plan[IS_DIVERSE]:
         measure(s, t, s.tally[HEAD], s.tally[TAIL])
-        mark_all(s, ALLOWED, s.tally[HEAD], s.tally[TAIL])
+        mark_alike(s, ALLOWED, t, s.tally[HEAD], s.tally[TAIL])
         members = diversify(s, s.tally[HEAD], s.tally[TAIL], members)
     if members == 0:
         return 0
@@ -121,13 +125,14 @@ def add_further_tuples(s, members):
 
 
 @piece
-def settle_end(s, members):
+def settle_end(s, t, members):
     """At the end, leave no one behind: return the members if the rest can be published, else all if they can.
 
-    If a cap on shares forbids both, return the members or the most that can be published together, whichever suppresses
-    fewer. `members` is the size of the chosen cluster, 0 if there is none.
+    These are the tuples that may be published with t. If a cap on shares forbids both, return the members or the most
+    that can be published together, whichever suppresses fewer. `members` is the size of the chosen cluster, 0 if there
+    is none.
     """
-    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    mark_alike(s, ELIGIBLE, t, s.tally[HEAD], s.tally[TAIL])
     for m in range(members):
         s.pending_i[ELIGIBLE, s.pending_i[MEMBER, m]] = IS_MEMBER
     if members > 0 and is_publishable(s, list_marked(s, 1)):
@@ -135,7 +140,7 @@ def settle_end(s, members):
     after = members + most_saved(s, list_marked(s, 1), EARLIEST_STAY)[1] if members > 0 else 0
     for i in range(s.tally[HEAD], s.tally[TAIL]):
         s.pending_i[ALLOWED, i] = s.pending_i[ELIGIBLE, i]
-        s.pending_i[ELIGIBLE, i] = s.pending_i[ALIVE, i]
+    mark_alike(s, ELIGIBLE, t, s.tally[HEAD], s.tally[TAIL])
     together, saved = most_saved(s, list_marked(s, 1), REUSABLE_GO)
     if together == 0 and is_capped(s):
         together, saved = most_saved(s, list_marked(s, 1), EARLIEST_STAY)
@@ -214,9 +219,9 @@ def generalize_again(s, members):
 @piece
 def more_without(s, t):
     """At the end: how many more tuples can be published if t joins a published cluster, instead of a new one."""
-    if count_keys(s, PEOPLE) < s.plan[K]:  # there is no new one
+    if count_alike(s, t)[1] < s.plan[K]:  # there is no new one
         return 1
-    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    mark_alike(s, ELIGIBLE, t, s.tally[HEAD], s.tally[TAIL])
     together = most_publishable(s, list_marked(s, 1), EARLIEST_STAY)
     s.pending_i[ELIGIBLE, t] = 0
     return 1 + most_publishable(s, list_marked(s, 1), EARLIEST_STAY) - together
@@ -225,7 +230,7 @@ def more_without(s, t):
 @piece
 def may_leave_alone(s, t):
     """Whether at the end t may be published without a cluster: only if the others can be published too."""
-    mark_all(s, ELIGIBLE, s.tally[HEAD], s.tally[TAIL])
+    mark_alike(s, ELIGIBLE, t, s.tally[HEAD], s.tally[TAIL])
     s.pending_i[ELIGIBLE, t] = 0
     return is_publishable(s, list_marked(s, 1))
 

@@ -107,10 +107,10 @@ POOL: Final = ("pool_f", "pool_i", "class_f")
 """Arrays with one row for each cluster that may be reused."""
 KEPT_TALLY: Final = [
     t.NOW, t.NUMBER, t.GROUPS, t.LIVE, t.INCOMPLETE, t.POOL_SIZE, t.FORMED, t.MERGED, t.REUSED, t.RELEASED,
-    t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE,
+    t.SUPPRESSED, t.LONGEST, t.DELAYS, t.REF_SIZE, t.LATES, t.LANE, t.FILLED, t.RARE,
 ]  # fmt: skip
 """The part of the tally that a snapshot keeps; the rest are places in memory."""
-_UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.MAY_STOP, t.AT]
+_UNDER_WAY: Final = [t.ENDING, t.PASSING, t.UNTIL, t.MAY_STOP, t.AT, t.VARIED_AT_END]
 """The part of the tally that matters only during a call."""
 _KEPT_ROWS: Final = np.array([row not in (t.PERSON, t.PART) for row in range(t.KEPT)], dtype=np.int64)
 """People and patterns get new numbers when a state is loaded."""

@@ -108,7 +108,9 @@ class SequentialDecider:
         return parts or [self._nothing]  # most single records decide nothing
 
     def finish(self) -> list[Decided]:
-        self.tally[t.ENDING] = 1
+        is_divided = self.plan[t.MISSING_MODE] == t.OWN and self.tally[t.INCOMPLETE] > 0
+        people = self.memory.stream.slots.shape[2] - self.tally[t.FREE_PEOPLE]
+        self.tally[t.ENDING], self.tally[t.VARIED_AT_END] = 1, people if is_divided else 0
         decided = self.take(no_arrivals(self.memory.sizes))
         self.tally[t.ENDING] = 0
         return decided

@@ -107,7 +107,7 @@ class JudgeClasses:
 
     def _clusters(self, rows: _Rows) -> Iterator[Message]:
         promise, notes = self.plan.promise, Notes(numbers=rows.position)
-        check_one_vector(rows.attributes, rows.link.group, notes, own_nulls=promise.keeps_own_nulls)
+        check_one_vector(rows.attributes, rows.link.group, notes, record_nulls=promise.keeps_record_nulls)
         clusters = read_clusters(rows.attributes, rows.link, rows.person, with_carriers=True)
         check_clusters(clusters, rows.link, promise, notes)
         if rows.carriers is not None:
