@@ -41,6 +41,16 @@ OF_STREAMS: dict[str, Sections] = {
         "stream": {**STREAM, "time_unit": "s", "carry": ["device"], "carry_identifying": True},
         "sink": {"kind": "jsonl", "path": "out/", "compression": "gzip"},
     },
+    "csv-of-a-country": {
+        "stream": {"person": "user"},
+        "source": {"kind": "csv", "path": "in.csv", "delimiter": ";", "encoding": "latin-1", "decimal": ",",
+                   "dates": {"born": "DD.MM.YYYY"}, "nulls": {"born": ["31.12.9999"], "town": ["unbekannt"]}},
+        "anonymize": {"method": "least-loss", "k": 4, "deadline": 40, "reuse": 5, "l": 2, "sensitive": ["wage", "town"],
+                      "quasi": {"wage": {"kind": "numeric", "low": 0, "high": 9000, "grid": 500},
+                                "born": {"kind": "numeric", "low": "1940-01-01", "high": "2010-01-01",
+                                         "grid": "365d"}}},
+        "sink": {"kind": "csv", "path": "out.csv"},
+    },
     "zeek": {
         "source": {"kind": "zeek", "path": "in.log"},
         "sink": {"kind": "jsonl", "path": "out.jsonl"},
@@ -121,6 +131,8 @@ def _text(name: str) -> bytes:
     """Records as a text, some of which cannot be read."""
     if name == "flexible-sensitive":
         return encoded("csv", STREAMS["flexible-k-plain"].stream)
+    if name == "csv-of-a-country":
+        return _of_a_country()
     rows = [list(row.values()) for row in _in_seconds(stream(120, seed=31)).to_pylist()]
     if name == "zeek":
         return (ZEEK + _lines(rows, "\t", "-")).encode()
@@ -130,6 +142,19 @@ def _text(name: str) -> bytes:
         return gzip.compress(_lines(rows, ",", "").encode(), mtime=0)
     rows[30][0], rows[50][2] = "noon", " a.news "
     return ("ts;user;site;device\n" + _lines(rows, ";", "-")).encode()
+
+
+def _of_a_country() -> bytes:
+    """People of Zürich and elsewhere; three of their numbers and dates cannot be read."""
+    towns = ("Zürich", "Köln", "Graz", "unbekannt")
+    lines = [
+        f"u{row};{1 + row % 7}.{row * 7 % 1000:03},{row % 10};{row % 28 + 1}.{row % 12 + 1}.{1950 + row % 50};"
+        f"{towns[row % 4]}"
+        for row in range(120)
+    ]
+    lines[11], lines[12] = "u11;7.5;3.4.1980;Köln", "u12;1.500,5;31.2.1980;Köln"
+    lines[13], lines[14] = "u13;x;3.4.1980;Graz", "u14;950,5;31.12.9999;Graz"
+    return "\n".join(["user;wage;born;town", *lines, ""]).encode("latin-1")
 
 
 def _in_seconds(visits: pa.Table) -> pa.Table:

@@ -16,6 +16,7 @@ from shoal.auditor.counting import shared_codes
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited, size_of, spelt
 from shoal.auditor.reading.paths import Format
+from shoal.auditor.reading.spellings import Spelling
 from shoal.errors import InputError, PolicyError, ShoalError
 from tests.auditor.z.naive import policy
 
@@ -154,7 +155,9 @@ BLOCKS = [
 
 @pytest.mark.parametrize("data", BLOCKS)
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-@pytest.mark.parametrize("expected", [Format(), Format(trims=True), Format(header=["x", "y"]), Format(nulls=("b",))])
+@pytest.mark.parametrize(
+    "expected", [Format(), Format(trims=True), Format(header=["x", "y"]), Format(spelling=Spelling(words=("b",)))]
+)
 def test_blocks_do_not_show(data, size, expected, tmp_path, monkeypatch):
     """However a file is cut, the rows are those of the file in one piece."""
     path = tmp_path / "a.csv"
