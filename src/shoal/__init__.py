@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology.ontology import Ontology
     from shoal.hierarchies.places import Places
+    from shoal.inspection.wishes import ROWS
     from shoal.methods.flexible.flexible_k import FlexibleK
     from shoal.methods.registry import restore
     from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "ROWS",
     "Castle", "Categorical", "Fads", "FadsVaried", "Fast", "FlexibleK", "Hierarchy", "IotAnonymization", "KTarget",
     "KVarp", "KmAnonymity", "KmApriori", "LeastLoss", "Numeric", "Ontology", "Pipeline", "Places", "Schema",
     "ShoalError", "ZAnonymity", "anonymize", "attack", "audit", "audit_table", "restore", "uniqueness",
@@ -46,6 +48,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
+    "ROWS": "shoal.inspection.wishes",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
     "anonymize": "shoal.frames",

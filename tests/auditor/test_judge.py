@@ -218,3 +218,36 @@ def test_a_released_row_with_a_repeated_name(tmp_path):
     for line, expected in ((row, []), ('{"site": "secret", ' + row[1:], ["unreadable-row"])):
         out.write_text(f"{row}\n{line}\n")
         assert [found.code for found in audit(out, policy=policy).violations] == expected
+
+
+OF_ROWS = {
+    "z-anonymity": ({"attribute": "site", "z": 2, "window": "1h"}, {"time": "ts"}),
+    "least-loss": ({"k": 2, "deadline": 9, "quasi": {"age": {"kind": "numeric", "low": 0, "high": 9}}}, {}),
+    "flexible-k": ({"k": 2, "quasi": {"age": {"kind": "numeric", "low": 0, "high": 9}}}, {}),
+    "k^m": ({"item": "site", "k": 2, "m": 1, "generalize": {"balanced": 2}}, {}),
+}
+
+
+@pytest.mark.parametrize("method", OF_ROWS)
+@pytest.mark.parametrize(("person", "has_column", "is_of_rows"), [
+    ("row", False, True), ("row", True, False), ("user", False, False),
+])  # fmt: skip
+def test_the_verdict_says_if_rows_were_counted_and_not_people(method, person, has_column, is_of_rows):
+    """A real column "row" names people; without the truth the word of the policy counts."""
+    rules, stream = OF_ROWS[method]
+    truth = pa.table({"ts": [1, 2], "user": ["a", "b"], "site": ["x", "x"], "age": [1, 2]})
+    truth = truth.append_column("row", pa.array(["a", "b"])) if has_column else truth
+    stated = {"stream": {"person": person, **stream}, "anonymize": {"method": method, **rules}}
+    release = truth.select(["site"] if method == "k^m" else ["age"])
+    for given in (truth, None) if not has_column else (truth,):
+        report = audit(release, given, policy=stated)
+        assert report.counts_rows is is_of_rows
+        assert (" for rows, not people (" in report.text().splitlines()[0]) is is_of_rows
+        assert report.to_dict()["about"] == ("rows, not people" if is_of_rows else "people")
+
+
+def test_a_table_without_persons_is_one_of_rows():
+    table = pa.table({"who": ["a", "b"], "age": [1, 1]})
+    for person, about in ((None, "rows, not people"), ("who", "people")):
+        stated = {"table": {"quasi": ["age"], "k": 2, **({"person": person} if person else {})}}
+        assert audit(table, policy=stated).to_dict()["about"] == about

@@ -148,12 +148,13 @@ def test_each_row_is_a_person(census: Scene) -> None:
     assert ended.code == 0, ended.err
     assert ended.summary["dead"] == 0
     assert ended.summary["released"] > 0.9 * PEOPLE
-    assert ended.summary["guarantee"].endswith("; each row counted as one person")
+    assert ended.summary["guarantee"].startswith("rows, not people, are counted: every published combination")
+    assert "is shared by at least 4 different rows" in ended.summary["guarantee"]
     assert "row" not in census.released().column_names
     assert audit(census) == 0
     looked = shoal("doctor", census.policy)
     assert looked.code == 0
-    assert b"every row counts as one person" in looked.out
+    assert b"rows, not people, are counted" in looked.out
     assert [remark["level"] for remark in json.loads(shoal("doctor", census.policy, "--json").out)["remarks"]
             if remark["topic"] == "person"] == ["look"]  # fmt: skip
 
@@ -230,7 +231,7 @@ def test_each_row_is_a_set(tmp_path: Path) -> None:
     ended = scene.run("--json", "--quiet")
     assert ended.summary["records"] == 10
     assert audit(scene) == 0
-    assert b"every row counts as one person" in shoal("doctor", scene.policy).out
+    assert b"rows, not people, are counted" in shoal("doctor", scene.policy).out
     named = (scene.folder / "out.csv").read_bytes()
     del scene.sections["stream"]
     assert scene.run("--quiet").code == 0

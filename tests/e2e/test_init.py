@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -198,7 +199,9 @@ def test_rows_are_counted_if_that_is_confirmed(folder: Path) -> None:
     assert said.code == 0, said.err
     assert "all 240 rows, counted as rows, not people" in said.out.decode()
     assert "name the column (person)" not in said.out.decode()
-    policy = tomllib.loads((folder / "policy.toml").read_text())
+    text = (folder / "policy.toml").read_text()
+    assert 'person = "row"              # rows, not people, are counted' in text
+    policy = tomllib.loads(text)
     assert policy["stream"] == {"person": "row"}
     assert "v1" not in policy["anonymize"]["quasi"]
 
@@ -358,3 +361,22 @@ def test_a_log_of_another_kind_is_refused(folder: Path) -> None:
     ended = init("app.log")
     assert ended.code == 1
     assert "is no access log in the common or combined format" in ended.err
+
+
+@pytest.mark.parametrize(("share", "missing"), [(0.3, "own"), (0.12, "hidden")])
+def test_the_policy_says_what_rows_show_of_missing_values_and_why(share: float, missing: str, folder: Path) -> None:
+    """One column with gaps leaves two patterns, eight leave many: own would suppress much of those."""
+    draw = np.random.default_rng(3)
+    names = ["age"] if missing == "own" else [f"q{place}" for place in range(8)]
+    columns = {name: pa.array(draw.integers(0, 40, 500), mask=draw.random(500) < share) for name in names}
+    table = pa.table({"patient": [f"p{row:04}" for row in range(500)], **columns, "size": draw.integers(150, 199, 500)})
+    (folder / "gaps.csv").write_bytes(encode("csv", table))
+    said = init("gaps.csv")
+    (line,) = (line for line in (folder / "policy.toml").read_text().splitlines() if line.startswith("missing = "))
+    assert f'missing = "{missing}"' in line
+    assert ('"own" would suppress about' in line) == (missing == "hidden")
+    assert line.partition("# ")[2] in said.out.decode()
+    ran = shoal("run", "policy.toml", "--quiet", "--json")
+    assert ran.summary["released"] > 0.9 * 500
+    assert ran.summary["metrics"]["filled"] == 0
+    assert audited("gaps.csv", "released.csv").code == 0

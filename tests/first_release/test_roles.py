@@ -97,6 +97,41 @@ def test_no_identifier_is_published(case, folder):
     assert shown <= {column.name for column in expected.columns if column.roles == ("drop",)}, shown
 
 
+METHODS = {
+    "k-varp": "varied",
+    "flexible-k": "varied",
+    "least-loss": "tuples",
+    "z-anonymity": "z-anonymity",
+    "k^m": "k^m",
+}
+
+
+@every_file
+def test_the_method_fits(case, folder):
+    """Events, sets, rows, or columns that are mostly missing; also after a question was answered."""
+    needs_its_encoding(case)
+    expected, found = as_read(case), proposed(case, folder)
+    if found.asked:
+        found = proposed(case, folder, next((one for one in expected.persons if one != ASK), found.asked[0]))
+    if found.proposal is None:
+        assert expected.may_refuse, found.refusal
+    else:
+        assert METHODS[found.proposal.method] in expected.methods
+
+
+@every_file
+def test_rows_are_never_called_people(case, folder):
+    """Where nothing says whose a row is, the proposal says so, and asks whether the file is about people at all."""
+    found = proposed(case, folder).proposal
+    if found is None:
+        return
+    said = " ".join([*(role.reason for role in found.roles), *(risk.counted for risk in found.pairs)])
+    counts_rows = found.stream["person"] == ROW and not found.columns("person")
+    assert ("of the people" in said) <= (not counts_rows)
+    assert any("is the file about people at all?" in question for question in found.questions) == counts_rows
+    assert any("rows are counted, not people" in question for question in found.questions) == counts_rows
+
+
 def test_at_most_a_fifth_of_the_files_are_asked_about(folder):
     asked = [case.name for case in CASES if proposed(case, folder).asked]
     assert 0 < len(asked) <= len(CASES) / 5, asked

@@ -75,12 +75,17 @@ def test_several_rows_of_one_person_are_not_several_people(columns: dict[str, li
 
 @pytest.mark.compiled
 def test_the_promise_says_when_rows_stand_for_people() -> None:
-    words = "each row counts as one person"
+    words = "rows, not people, are counted"
     items = pa.table({"items": [[f"i{row % 5}", "bread"] for row in ROWS]})
-    assert shoal.anonymize(pa.table(KNOWN), k=5).statement.endswith(words)
-    assert shoal.anonymize(items, k=5, m=2).statement.endswith(words)
+    for found in (shoal.anonymize(pa.table(KNOWN), k=5), shoal.anonymize(items, k=5, m=2)):
+        assert found.statement.startswith(words)
+        assert "different people" not in found.statement
+        assert "for rows, not people" in found.audit().text().splitlines()[0]
+        assert found.audit().to_dict()["about"] == "rows, not people"
     for table, wanted in ((pa.table({"row": WHO, **KNOWN}), {}), (items.append_column("user", [WHO]), {"m": 2})):
-        assert words not in shoal.anonymize(table, k=5, **wanted).statement
+        found = shoal.anonymize(table, k=5, **wanted)
+        assert words not in found.statement + found.audit().text()
+        assert found.audit().to_dict()["about"] == "people"
 
 
 @pytest.mark.compiled

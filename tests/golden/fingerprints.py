@@ -12,7 +12,7 @@ import pyarrow as pa
 
 Digests = dict[str, str]
 TOLD_IN_WORDS = {"guarantee", "statement", "warnings", "failure", "outcome", "sentence", "not_checked"}
-TOLD_IN_WORDS |= {"counted_in_classes", "remarks", "words"}
+TOLD_IN_WORDS |= {"about", "counted_in_classes", "remarks", "words"}
 """Fields of summaries and reports that hold sentences."""
 OF_THIS_RUN = {"seconds", "compiling_seconds", "rows_per_second", "state_bytes", "released_to", "dead_letters", "trace"}
 OF_THIS_RUN |= {"certificate_file", "blocks_file", "written"}

@@ -42,6 +42,12 @@ def test_empty_repeated_and_numeric_cells_are_no_reason(first: str) -> None:
     assert len(set(found.names)) == 3
 
 
+def test_an_empty_cell_above_the_numbers_of_rows_is_part_of_a_header() -> None:
+    """Although the other cells look like those below, and one of them occurs there."""
+    assert layout(',site,"http...a.example"', "1,site,http://a.example/b", "2,data,http://a.example/c").has_header
+    assert not layout(",site,http...a.example", "4,site,http://a.example/b", "9,data,http://a.example/c").has_header
+
+
 def test_words_that_occur_below_are_a_record() -> None:
     rows = ["Ulm,baker,none", "Bern,nurse,jewish", "Ulm,nurse,none", "Bern,baker,none"] * 10
     assert not named(*rows)
@@ -178,3 +184,11 @@ CELLS = st.sampled_from(["ann", "bob", "3", "4.5", "2019", "2020", "", "NA", "20
 def test_any_records_are_weighed(records: list[list[str]], is_csv: bool) -> None:
     assert has_header(records, is_csv=is_csv) in (True, False)
     assert not is_csv or has_header(records, is_csv=True) or not has_header(records, is_csv=False)
+
+
+def test_lines_longer_than_a_cell_may_be_are_split() -> None:
+    """For a delimiter that does not occur in it, the line is one cell of more than 131,072 characters."""
+    line = ", ".join(["-2.48"] * 20_000)
+    found = layout(line, line, header=False)
+    assert found.delimiter == ","
+    assert len(found.names) == 20_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -81,7 +82,94 @@ def test_numbers_of_rows(values: list[Any]) -> None:
     assert found({"patient": values}).row_numbers == frozenset()
     shuffled = [values[row * 7 % 240] for row in ROWS]
     assert found({"n": shuffled}).row_numbers == frozenset()
-    assert found({"n": [value + 2 for value in values]}).row_numbers == frozenset()
+    assert found({"age": [30] * 240, "n": [value + 2 for value in values]}).row_numbers == frozenset()
+
+
+@pytest.mark.parametrize(("name", "place", "is_row"), [
+    ("column1", 0, True), ("X", 0, True), ("rownames", 1, True), ("column1", 1, False), ("dose", 0, False),
+    ("id", 0, False),
+])  # fmt: skip
+def test_numbers_of_rows_of_which_some_were_left_out(name: str, place: int, is_row: bool) -> None:
+    """R keeps the numbers of rows that are left: without a name of their own, all different, rising."""
+    numbers = [3 + row * 2 + row % 2 for row in ROWS]
+    others = {"age": [20 + row * 11 % 50 for row in ROWS]}
+    columns = {name: numbers, **others} if place == 0 else {**others, name: numbers}
+    assert (name in found(columns).row_numbers) is is_row
+    is_without_name = name in ("column1", "rownames")
+    assert (name in found({**columns, name: numbers[::-1]}).row_numbers) is (is_row and is_without_name)
+    assert name not in found({**columns, name: [number // 4 for number in numbers]}).row_numbers
+
+
+@pytest.mark.parametrize(("name", "people", "times", "is_asked"), [
+    ("Subject", 8, 30, True), ("Subject", 4, 60, False), ("user_id", 7, 1, True), ("student", 7, 1, False),
+    ("party", 7, 30, False),
+])  # fmt: skip
+def test_a_handful_of_people_is_asked_about_if_they_could_be_a_crowd(
+    name: str, people: int, times: int, is_asked: bool
+) -> None:
+    """Never taken without a question; not even asked about if they are fewer than the smallest k."""
+    one = found({name: [row // times % people for row in ROWS], "pulse": [60 + row * 7 % 90 / 3 for row in ROWS]})
+    assert one.person is None
+    assert [candidate.column for candidate in one.candidates] == ([name] if is_asked else [])
+
+
+@pytest.mark.parametrize(("name", "period", "is_asked"), [
+    ("entity", "time", True), ("unit", "year", True), ("entity", "dose", False), ("exper", "time", False),
+])  # fmt: skip
+def test_a_panel_has_each_period_of_somebody_once(name: str, period: str, is_asked: bool) -> None:
+    columns = {
+        name: [row * 7 % 30 for row in ROWS],
+        period: [row // 30 for row in ROWS],
+        "y": [row * 37 % 101 for row in ROWS],
+    }
+    assert candidates(columns) == ([name] if is_asked else [])
+    twice = {**columns, period: [row // 60 for row in ROWS]}
+    assert candidates(twice) == []
+
+
+def test_a_count_of_what_did_not_happen_is_no_number() -> None:
+    assert [said_by(name) for name in ("No rearrest", "No", "patient no", "No patient")] == [
+        Says.NOTHING, Says.ID, Says.PERSON, Says.PERSON,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("drivers", Says.OTHER), ("AirPassengers", Says.OTHER), ("Personal", Says.OTHER), ("driver", Says.PERSON),
+    ("Number.thousands", Says.NOTHING), ("nrAdvE", Says.NOTHING), ("NoVaccTB", Says.NOTHING),
+    ("Kunden-Nr.", Says.PERSON), ("mother", Says.RELATIVE), ("patient", Says.PERSON), ("id_paciente", Says.PERSON),
+])  # fmt: skip
+def test_numbers_of_people_are_not_people(name: str, says: Says) -> None:
+    """How many drivers there were, or how many thousands, names nobody; a mother may be that of several rows."""
+    assert said_by(name) is says
+
+
+def test_the_parents_of_a_row_are_not_its_person() -> None:
+    parents = {"mother": [900 + row * 7 % 43 for row in ROWS], "father": [300 + row * 5 % 38 for row in ROWS]}
+    children = {"id": list(ROWS)[::-1], **parents, "sex": ["f", "m"] * 120}
+    one = found(children)
+    assert one.person is not None
+    assert one.person.column == "id"
+    assert {"mother", "father"} <= one.identifiers
+    assert set(candidates({name: values for name, values in children.items() if name != "id"})) == {*parents}
+
+
+@pytest.mark.parametrize(("name", "is_asked"), [
+    ("Name", True), ("business_name", True), ("short_name", True), ("city_name", False), ("product name", False),
+])  # fmt: skip
+def test_names_that_repeat_may_be_people(name: str, is_asked: bool) -> None:
+    columns = {
+        name: [f"{'ABCDEFGHIJ'[row % 10]}nna {chr(65 + row // 20)}o" for row in ROWS],
+        "score": [row % 17 for row in ROWS],
+    }
+    assert candidates(columns) == ([name] if is_asked else [])
+
+
+def test_many_small_numbers_are_people_and_few_are_counts() -> None:
+    """Customers 0 to 149 occur as often as each other; of counts the small ones are the common ones."""
+    draw = np.random.default_rng(5)
+    others = {"product": draw.integers(0, 25, 600)}
+    assert found({"customer": draw.integers(0, 150, 600).tolist(), **others}).person is not None
+    assert found({"customer": draw.geometric(0.02, 600).tolist(), **others}).person is None
 
 
 @pytest.mark.parametrize(("counts", "is_person"), [([row % 12 for row in range(200)] + [0] * 40, False),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from shoal.errors import PolicyError
 from shoal.inspection import PersonDoubt, Wishes, look, propose
+from shoal.inspection.risk import Measure
 from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, visits
 
 ROLES = {
@@ -142,3 +144,87 @@ def test_wishes_that_cannot_be(wishes: Wishes, words: str) -> None:
     facts = look(pa.table({"id": [1, 2, 3], "age": [20, 30, 40], "same": ["x", "x", "x"]}))
     with pytest.raises(PolicyError, match=words):
         propose(facts, wishes)
+
+
+# ---- events
+
+
+def stream(**columns: list) -> pa.Table:
+    """400 rows of 60 people in ascending time; further columns as given."""
+    rows = range(400)
+    times = [1_700_000_000 + 600 * row for row in rows]
+    return pa.table({"who_id": [f"w{row * 7 % 60:03}" for row in rows], "ts": times, **columns})
+
+
+REQUESTS = [f"/{row * row // 7 % 30}" for row in range(400)]
+SIZES = [row * 977 % 9001 for row in range(400)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "attribute"),
+    [
+        ({"request": REQUESTS, "bytes": SIZES}, "request"),
+        ({"v7": REQUESTS, "bytes": SIZES}, "v7"),  # the only one that repeats, whatever it is called
+        ({"v7": REQUESTS, "v8": [text[::-1] for text in REQUESTS]}, None),
+        ({"v7": REQUESTS, "age": [20 + row * 7 % 60 for row in range(400)]}, None),  # the same in all rows of one
+        ({"v7": [f"/{row}" for row in range(400)]}, None),
+    ],
+)
+def test_somebody_a_time_and_a_value_that_repeats_are_events(columns: dict, attribute: str | None) -> None:
+    found = propose(look(stream(**columns)), Wishes(person="who_id"))
+    assert found.anonymize.get("attribute") == attribute
+    assert (found.method == "z-anonymity") == (attribute is not None)
+
+
+def test_events_that_nobody_shares_are_rows() -> None:
+    """z-anonymity would publish nothing of values that hardly two people have in any window."""
+    rare = [f"/{row // 5 * 31 % 97}-{row * 13 % 83}" for row in range(400)]
+    found = propose(look(stream(request=rare)), Wishes(person="who_id"))
+    assert found.family == "tuples"
+
+
+# ---- missing values
+
+
+def with_gaps(gaps: list[float], rows: int = 600) -> pa.Table:
+    draw = np.random.default_rng(8)
+    columns = {
+        f"q{place}": pa.array(draw.integers(0, 40, rows), mask=draw.random(rows) < share)
+        for place, share in enumerate(gaps)
+    }
+    return pa.table({"patient": list(range(100, 100 + rows))[::-1], **columns})
+
+
+@pytest.mark.parametrize(
+    ("gaps", "given", "missing"),
+    [
+        ([0, 0, 0], {}, None),
+        ([0.3, 0, 0], {}, "own"),
+        ([0.1] * 8, {}, "hidden"),
+        ([0.1] * 8, {"method": "fads"}, "hidden"),
+        ([0.3, 0, 0], {"method": "castle"}, "own"),
+        ([0.7] * 4, {}, "hidden"),
+        ([0.3, 0, 0], {"method": "k-varp"}, "hidden"),
+        ([0.1] * 8, {"settings": {"missing": "covered"}}, "covered"),
+        ([0.1] * 8, {"method": "fads-varied"}, None),
+    ],
+)
+def test_what_rows_show_of_missing_values(gaps: list[float], given: dict, missing: str | None) -> None:
+    """`own` where it suppresses few rows, else `hidden`; never what fills in values."""
+    found = propose(look(with_gaps(gaps)), Wishes(quasi=[f"q{place}" for place in range(len(gaps))], **given))
+    assert found.anonymize.get("missing") == missing
+    assert bool(found.missing) == (missing not in (None, "covered"))
+    assert found.method == given.get("method", "k-varp" if gaps[0] > 0.5 else "least-loss")
+
+
+def test_rare_patterns_are_counted_among_rows_that_wait_for_each_other() -> None:
+    """Of 40 rows 8 lack a; if only 10 rows wait at the same time, 2 of each 10 do, fewer than k = 3."""
+    ages = pa.array([None if row % 5 == 0 else 30 for row in range(40)], pa.int64())
+    facts = look(pa.table({"a": ages, "b": [1] * 40, "who": [row // 2 for row in range(40)]}))
+    by_row, by_person = Measure(facts, None, 3), Measure(facts, "who", 3)
+    assert by_row.of_rare_patterns(["a", "b"], 40) == 0.0
+    assert by_row.of_rare_patterns(["a", "b"], 10) == 0.2
+    assert by_row.of_rare_patterns(["b"], 10) == 0.0
+    assert by_row.of_rare_patterns([], 10) == 0.0
+    assert by_person.of_rare_patterns(["a", "b"], 5) == 0.6  # four others are of three people, the next four of two
+    assert by_person.of_rare_patterns(["a", "b"], 4) == 1.0

@@ -60,6 +60,7 @@ def make_statement(report: AuditReport, inputs: Inputs, before: Mapping[str, str
         "shoal": _version(),
         "method": report.method,
         "ok": report.ok,
+        "about": report.about,
         "violations": len(report.violations),
         "warnings": len(report.warnings),
         "not_checked": len(report.not_checked),

@@ -11,7 +11,7 @@ from shoal.auditor.layout import check_layout, count_odd_rows
 from shoal.auditor.policy import Policy, words_of
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.reading.rows import Rows, by_stream, counts_rows
 from shoal.auditor.released_columns import check_columns
 
 
@@ -25,6 +25,8 @@ class Evidence:
     trace: Rows | None
     odd_rows: int = 0
     """Rows of the release's text files that are laid out differently from the others."""
+    counts_rows: bool = False
+    """Whether the policy counts rows, not people."""
 
 
 def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name: str = "release") -> Evidence:
@@ -32,11 +34,11 @@ def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name:
     source = replace(Format.of_source(policy.section("source")), wanted=frozenset(words_of(policy.content)))
     sink = replace(Format.of(policy.section("sink")), names_once=True)
     rows = read(release, name=name, expected=sink)
-    known = None
-    if truth is not None:
-        known = by_stream(read(truth, name="truth", expected=source), policy.section("stream"))
+    stream = policy.section("stream")
+    raw = None if truth is None else read(truth, name="truth", expected=source)
+    known = None if raw is None else by_stream(raw, stream)
     decided = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
-    return Evidence(policy, rows, known, decided, count_odd_rows(release, policy, sink))
+    return Evidence(policy, rows, known, decided, count_odd_rows(release, policy, sink), counts_rows(raw, stream))
 
 
 class Promise(Protocol):
@@ -58,7 +60,7 @@ def audit_rows(
     evidence: Evidence, read_promise: Callable[[Policy], P], judge: Callable[[Evidence, P, Notes], None]
 ) -> AuditReport:
     """Check the columns and the layout of a release, then all that the judge of its family checks."""
-    promise, notes = read_promise(evidence.policy), Notes()
+    promise, notes = read_promise(evidence.policy), Notes(counts_rows=evidence.counts_rows)
     with notes.guarded():
         if check_columns(promise.columns, evidence.release, notes):
             check_layout(evidence.odd_rows, notes)

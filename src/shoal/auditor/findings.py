@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from shoal.errors import ShoalError
 
+ROWS: Final = "rows, not people"
+"""What a verdict is about if nothing says whose a row is."""
 ROWS_NAMED: Final = 10
-_TABLES: Final = ("epochs", "unchanged_columns")
-"""Metrics that are printed as tables."""
+_OWN_LINES: Final = ("epochs", "unchanged_columns", "filled_cells")
+"""Metrics that are printed as tables or sentences."""
 _LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
 _PARTS: Final = {"records_by_k": "k = "}
 """What is printed before the parts of a metric."""
@@ -67,11 +69,18 @@ class AuditReport:
     findings: tuple[Finding, ...]
     not_checked: tuple[str, ...]
     metrics: Mapping[str, Any]
+    counts_rows: bool = False
+    """Whether nothing says whose a row is: then k rows are promised, which may be of fewer people."""
 
     @property
     def ok(self) -> bool:
         """Whether no violation was found. Read `not_checked` too: it lists what this does not cover."""
         return not self.violations
+
+    @property
+    def about(self) -> str:
+        """What the verdict is about."""
+        return ROWS if self.counts_rows else "people"
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -88,6 +97,7 @@ class AuditReport:
         return {
             "method": self.method,
             "ok": self.ok,
+            "about": self.about,
             "findings": [found.to_dict() for found in self.findings],
             "not_checked": list(self.not_checked),
             "metrics": dict(self.metrics),
@@ -105,6 +115,7 @@ class AuditReport:
         found = "nothing broken in what could be checked" if self.not_checked else "nothing broken"
         verdict = found if self.ok else "PROMISE BROKEN"
         gaps = f", {len(self.not_checked)} checks not possible" if self.not_checked else ""
+        verdict += f" for {ROWS}" if self.counts_rows else ""
         return (
             f"audit of {self.method}: {verdict} "
             f"({len(self.violations)} violations, {len(self.warnings)} warnings{gaps})"
@@ -112,8 +123,22 @@ class AuditReport:
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [_metric(name, value) for name, value in metrics.items() if name not in _TABLES]
-    return plain + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+    plain = [_metric(name, value) for name, value in metrics.items() if name not in _OWN_LINES]
+    filled = [f"  {all_filled_in_words(metrics['filled_cells'])}"] if "filled_cells" in metrics else []
+    return plain + filled + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+
+
+def filled_in_words(cells: int, columns: Mapping[str, int]) -> str:
+    """Say how many cells show something that their record does not have."""
+    by_column = ", ".join(f"{count:,} in {name}" for name, count in columns.items())
+    who = f"{cells:,} cell shows" if cells == 1 else f"{cells:,} cells show"
+    return f"{who} something although the record has nothing there{f': {by_column}' if by_column else ''}"
+
+
+def all_filled_in_words(found: Mapping[str, Any]) -> str:
+    """Say what the metric ``filled_cells`` says."""
+    words, at_root = filled_in_words(found["cells"], found["columns"]), found["at_root"]
+    return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
 
 
 def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:
@@ -181,6 +206,8 @@ class Notes:
     metrics: dict[str, Any] = field(default_factory=dict)
     numbers: npt.NDArray[np.int64] | None = None
     """The number of every row that is checked, rising, if these are a part of the release."""
+    counts_rows: bool = False
+    """Whether the policy counts rows, not people."""
 
     def violation(
         self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
@@ -226,7 +253,7 @@ class Notes:
         """Return the report, violations first."""
         ranks = list(Severity)
         findings = sorted(self.findings, key=lambda found: ranks.index(found.severity))
-        return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics)
+        return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics, self.counts_rows)
 
     def _add(
         self, severity: Severity, code: str, sentence: str, rows: npt.NDArray[np.bool_] | None, count: int | None

@@ -187,10 +187,12 @@ def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
         print(f"  {printable(one.column):<{width}}  {mark} {one.role:<10} {one.reason}")
     for risk in proposal.pairs:
         names = " and ".join(map(repr, risk.columns))
-        print(f"risk           {names} together single out {risk.unique:.0%} of the people")
+        print(f"risk           {names} together single out {risk.unique:.0%} of the {risk.counted}")
     shown = {key: value for key, value in proposal.anonymize.items() if key in (*_NUMBERS, "window", "deadline", "l")}
     parameters = ", ".join(f"{key} = {value}" for key, value in shown.items())
     print(f"method         {proposal.method} with {parameters}: {proposal.why}")
+    if proposal.missing:
+        print(f"missing        {proposal.anonymize['missing']}: {proposal.missing}")
     for question in proposal.questions:
         print(f"check          {question}")
 

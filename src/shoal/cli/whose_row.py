@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def print_doubt(doubt: PersonDoubt, data: str) -> None:
     """List the candidates with what speaks for each, and the commands that settle it."""
     from shoal.cli.output.program import command_line
-    from shoal.inspection.wishes import ROW
+    from shoal.inspection.wishes import ROWS
 
     given = sys.argv[1:] if sys.argv[1:2] == ["init"] else ["init", data]
     print("error: whose row is it? No column is certain to be the person; nothing was written", file=sys.stderr)
@@ -22,23 +22,23 @@ def print_doubt(doubt: PersonDoubt, data: str) -> None:
     for number, one in enumerate(doubt.candidates):
         word = "continue with" if not number else "or"
         print(f"{word:>13}  {command_line(*given, '--person', one.column)}", file=sys.stderr)
-    print(f"{'or':>13}  {command_line(*given, '--person', ROW)}   (every row is another person)", file=sys.stderr)
+    print(f"{'or':>13}  {command_line(*given, '--person', ROWS)}   (every row is another person)", file=sys.stderr)
 
 
 def ask_person(doubt: PersonDoubt, facts: Mapping[str, Facts]) -> str | None:
     """The column of persons, or `row`, as answered on a terminal; None if nobody answers."""
-    from shoal.inspection.wishes import ROW
+    from shoal.inspection.wishes import ROWS
 
     print("whose row is it? These columns may be the person:")
     print("\n".join(_lines(doubt)))
     while True:
         try:
-            answer = input(f"name the column, or {ROW} if every row is another person > ").strip()
+            answer = input(f"name the column, or {ROWS} if every row is another person > ").strip()
         except EOFError:
             return None
-        if answer == ROW or answer in facts:
+        if answer == ROWS or answer in facts:
             return answer
-        print(f"no column has this name; write one of {', '.join(one.column for one in doubt.candidates)}, or {ROW}")
+        print(f"no column has this name; write one of {', '.join(one.column for one in doubt.candidates)}, or {ROWS}")
 
 
 def _lines(doubt: PersonDoubt) -> list[str]:

@@ -13,13 +13,18 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
-from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
+from shoal.frames.arguments import Arguments
+from shoal.frames.feasibility import require_people, require_roles, require_usable
+from shoal.frames.frame_input import read_frame
+from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
-from shoal.frames.sets import EACH_ROW, anonymize_sets
+from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
+from shoal.inspection.column_names import printable
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
-from shoal.inspection.wishes import ROW
+from shoal.inspection.wishes import ROWS
+from shoal.methods.base import said_of_rows
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.missing_values import missing_value_words
@@ -72,7 +77,9 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     m
         Sets: how many items of a person may be known (:class:`shoal.KmAnonymity`); `k` people then have them.
     person
-        The column that says whose row it is. Without one each row counts as one person.
+        The column, or the level of a pandas index, that says whose row it is; ``shoal.ROWS`` if every row is another
+        person. By default it is found by names and values. If it is not certain, an error names the candidates; if no
+        column may be it, rows are counted, and the result says so.
     quasi, sensitive, carry
         Rows: columns that an attacker may know (published generalized), columns whose values must differ and columns
         that are published unchanged. With `quasi` no other column is published unless it is named.
@@ -92,6 +99,11 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     settings
         Further parameters of the method, such as ``deadline=5000`` or ``l=3``.
 
+    Raises
+    ------
+    shoal.ShoalError
+        If an argument or a column cannot be used; it says which, and what to do. All wrong arguments are listed.
+
     Examples
     --------
     >>> import pyarrow as pa, shoal
@@ -100,39 +112,59 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     >>> result.counts["released"], result.frame.column_names, result.audit().ok
     (60, ['age'], True)
     """
-    library, table = library_of(frame), to_arrow(frame)
-    wishes = Wishes(
-        person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
-        attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
+    arguments = Arguments(
+        {
+            "k": k, "z": z, "m": m, "person": person, "quasi": quasi, "sensitive": sensitive, "carry": carry,
+            "time": time, "attribute": attribute, "items": items, "window": window, "method": method,
+            "policy": policy, "intervals": intervals, "key": key,
+        },
+        settings,
     )  # fmt: skip
+    read = read_frame(frame)
+    if intervals == "interval" and read.library != "pandas":
+        raise PolicyError('intervals: "interval" is for pandas; choose text, columns, middle or struct')
+    wishes = arguments.wishes(read)
     if policy is None:
-        result = _guess_and_run(table, wishes, key)
+        result, checked = _guess_and_run(read.table, wishes, key)
     elif wishes.names():
         raise PolicyError(f"{', '.join(wishes.names())}: the policy states it; give the policy alone")
     else:
         content, checked = _read(policy)
-        result = _run(table, checked, content, None, key)
-    return replace(result, frame=from_arrow(result.rows, library, intervals))
+        require_people(read.table, checked)
+        result = _run(read.table, checked, content, None, key)
+    used = {checked.stream.person, *result.rows.column_names}
+    dropped = [*(repr(printable(name)) for name in read.index if name not in used), *read.row_labels]
+    shown = write_frame(result.rows, read, _unchanged(checked), intervals)
+    return replace(result, frame=shown, dropped_index=", ".join(dropped))
 
 
-def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> Anonymized:
+def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[Anonymized, Policy]:
+    require_usable(table, wishes)
     facts = look(table)
     proposal = propose(facts, wishes)
+    require_roles(proposal, wishes)
     if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
         order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
         table = table.take(pa.array(order))
         facts = look(table)
         proposal = propose(facts, wishes)
-    table, content = _with_moments(table, facts, proposal), proposal.content
+    table, content = _with_whole_people(_with_moments(table, facts, proposal), proposal), proposal.content
     item = proposal.anonymize.get("item")
     if item is not None and facts[item].separator is not None:
         split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
         table = table.set_column(table.column_names.index(item), item, split)
-    return _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
+    try:
+        policy = parse_policy({**_PLACES, **content})
+    except PolicyError as error:  # they are keywords here, not keys of a file
+        raise PolicyError([problem.removeprefix("[anonymize] ") for problem in error.problems]) from None
+    require_people(table, policy, wishes)
+    return _run(table, policy, content, proposal, key), policy
 
 
-def _names(given: Sequence[str] | str | None) -> Sequence[str] | None:
-    return [given] if isinstance(given, str) else given
+def _unchanged(policy: Policy) -> set[str]:
+    """Columns that are published as they are, with their types."""
+    time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
+    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
@@ -152,7 +184,7 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
     for name in {*quasi, proposal.stream.get("time")} - {None}:
         one = facts[name]
         is_range = quasi.get(name, {}).get("kind") == "numeric" and isinstance(quasi[name]["low"], str)
-        if one.kind == "whole" and (is_range or one.time_unit not in (None, "s")):
+        if pa.types.is_integer(table.column(name).type) and (is_range or one.time_unit not in (None, "s")):
             moments = table.column(name).cast(pa.int64()).cast(pa.timestamp(one.time_unit or "s"))
         elif one.kind == "moment" and one.is_converted and is_range:
             found, usable = column_ns(table.column(name).combine_chunks())
@@ -163,13 +195,26 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
     return table
 
 
+def _with_whole_people(table: pa.Table, proposal: Proposal) -> pa.Table:
+    """Floats that say whose row it is as whole numbers: pandas makes floats of whole numbers with a gap."""
+    name = proposal.stream.get("person")
+    if name not in table.column_names or not pa.types.is_floating(table.column(name).type):
+        return table
+    column = pc.if_else(pc.is_nan(table.column(name)), None, table.column(name))
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid:  # it has fractions; the method refuses it
+        return table
+    return table.set_column(table.column_names.index(name), name, whole)
+
+
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:
     if not policy.anonymize.IS_STREAM:
         return anonymize_sets(table, policy, content, proposal)
-    counted = ""
-    if policy.stream.person == ROW and ROW not in table.column_names:
-        counted = EACH_ROW
-        table = table.append_column(ROW, pa.array(range(table.num_rows), pa.int64()))
+    counts_rows = policy.stream.person == ROWS and ROWS not in table.column_names
+    truth = table  # the auditor numbers rows itself
+    if counts_rows:
+        table = table.append_column(ROWS, pa.array(range(table.num_rows), pa.int64()))
     warnings = [*policy.warnings, *([] if policy.stream.carry_identifying else refuse_identifying(policy, table))]
     warnings += [
         f"column {found.name!r}: is sensitive and published unchanged, but {found.words()}: anyone who knows such a "
@@ -178,6 +223,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     ]  # fmt: skip
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
+    promised = method.guarantee.statement
     reasons = {name: count for name, count in method.counts.items()
                if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
     counts = {
@@ -188,10 +234,10 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     metrics, decided = dict(method.metrics), method.counts["released"] + method.counts["suppressed"]
     warnings += missing_value_words(metrics, policy.anonymize, decided=decided)
     return Anonymized(
-        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=table, policy=content,
+        frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=method.guarantee.statement + counted, proposal=proposal, warnings=tuple(warnings),
+        statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
         metrics=metrics,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from shoal.errors import InputError
 from shoal.frames.result import Anonymized
 from shoal.hierarchies import Hierarchy
 from shoal.inspection import Proposal
+from shoal.methods.base import said_of_rows
 from shoal.methods.policy_content import nested_tree
 from shoal.methods.registry import METHODS
 from shoal.methods.sets.local_result import LocalKmResult
@@ -19,7 +20,6 @@ from shoal.pipeline.sets.run import free_root
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
 
-EACH_ROW: Final = "; each row counts as one person"
 Sets = list[frozenset[str]]
 
 
@@ -27,7 +27,6 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     """Publish the sets of all people at once; a row without an item or a person is refused."""
     rules = policy.anonymize
     assert isinstance(rules, SetSection), "other methods decide rows one by one"
-    people = "" if policy.stream.person in table.column_names else EACH_ROW
     sets, refused = _sets(table, rules.item, policy.stream.person)
     if not sets:
         raise InputError(f"column {rules.item!r}: has no items; nothing can be published")
@@ -50,13 +49,14 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
         items_merged = result.items_generalized
         entries_merged = round(result.entries_generalized * sum(map(len, sets)))
     dropped = counted.keys() - set(items)
+    promised = (result.certificate.statement + drop_statement(rules.drop_rare)).replace("\n", " ")
     counts = {"rows": table.num_rows, "sets": len(truth), "released": rows.num_rows,
               "suppressed": len(truth) - len(sets),
               "refused": sum(refused.values()), "pending": 0}  # fmt: skip
     return Anonymized(
-        frame=None, rows=rows, trace=None, truth=truth, policy=_by_row(content), counts=counts,
+        frame=None, rows=rows, trace=None, truth=truth, policy=content, counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
-        statement=(result.certificate.statement + drop_statement(rules.drop_rare)).replace("\n", " ") + people,
+        statement=promised if policy.stream.person in table.column_names else said_of_rows(promised),
         proposal=proposal,
         warnings=tuple(policy.warnings),
         metrics={
@@ -77,11 +77,6 @@ def _without_rare(sets: Sets, counted: Counter[str], least: int | None) -> Sets:
     if not kept:
         raise InputError(f"every item is one that fewer than {least} people have; lower drop_rare, or leave it out")
     return kept
-
-
-def _by_row(content: Any) -> Any:
-    """The truth is kept as one set per person, so the auditor needs no person."""
-    return {**content, "stream": {}} if isinstance(content, dict) else content
 
 
 def _sets(table: pa.Table, item: str, person: str | None) -> tuple[Sets, dict[str, int]]:

@@ -73,7 +73,11 @@ def _ratio(in_header: float, in_record: float) -> float:
 
 def _of_first(cell: str, column: Sequence[str]) -> float:
     """The weight of a first cell that is empty, as pandas and R write it above row numbers and names."""
-    return 0.0 if cell else max(0.0, _ratio(0.1, (column.count("") + 1) / (len(column) + 2)))
+    if cell:
+        return 0.0
+    if column[:2] in (["0", "1"], ["1", "2"]):
+        return _MOST_OF_A_COLUMN
+    return max(0.0, _ratio(0.1, (column.count("") + 1) / (len(column) + 2)))
 
 
 def _of_text(cell: str, column: Sequence[str]) -> float:

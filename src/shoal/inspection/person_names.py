@@ -15,21 +15,23 @@ class Says(IntEnum):
     """A property of a person, or a thing: customer_type, station_id."""
     NOTHING = 1
     """It may be anything: v1, label."""
-    ACT = 2
+    RELATIVE = 2
+    """Somebody whom several people may have: mother."""
+    ACT = 3
     """Something of which a person has several: session, order."""
-    ROW = 3
+    ROW = 4
     """A row: the index of a data frame, the row names of R."""
-    ID = 4
+    ID = 5
     """An identifier of something: id, code, hash."""
-    DEVICE = 5
+    DEVICE = 6
     """A thing that one or a few people use: phone, vehicle, card."""
-    HOST = 6
+    HOST = 7
     """The address of a computer: the visitor of a web site."""
-    UNIT = 7
+    UNIT = 8
     """What stands for one or a few people: account, household."""
-    NUMBER = 8
+    NUMBER = 9
     """A national number, an e-mail address, a login: it finds one person."""
-    PERSON = 9
+    PERSON = 10
     """A person: patient, subject, Kunde."""
 
 
@@ -39,8 +41,8 @@ _PERSON: Final = words("""
     resident citizen inhabitant voter taxpayer insured insuree policyholder beneficiary donor recipient applicant
     candidate defendant offender inmate prisoner convict suspect victim visitor guest traveler traveller commuter
     tourist rider cyclist driver cardholder cardmember borrower debtor tenant buyer shopper purchaser consumer
-    caller callee listener viewer reader reviewer rater author player athlete runner worker staff emp wearer worshipper
-    parishioner learner alumnus graduate owner maid visitorid pat cust mother woman man caseid idcode idno seqn
+    caller callee listener viewer reader reviewer rater author player athlete runner worker emp wearer worshipper
+    parishioner learner alumnus graduate owner maid visitorid pat cust woman man caseid idcode idno seqn
     responseid respid subjid pid uid mrn usubjid subjectid nhs nomem rinpersoon
     kunde kunden patienten nutzer benutzer mitglied versicherter versicherten person personen teilnehmer
     teilnehmender schuler schueler studierender befragter befragten befragte probanden mitarbeiter angestellter
@@ -80,6 +82,10 @@ _DEVICES: Final = words("""
     device phone handset imei mac sim card vehicle car bike taxi truck iccid meter smartmeter wearable watch
     geraet gerat fahrzeug karte carte tarjeta
 """)
+_RELATIVES: Final = words("""
+    mother father parent spouse husband wife partner sibling brother sister twin mutter vater mere pere madre padre mae
+    pai moeder vader mor far matka ojciec otec aiti isa
+""")
 _ACTS: Final = words("""
     basket session order invoice transaction trans request visit event ticket trip ride booking reservation call
     message post record entry stay encounter appointment claim contract purchase payment receipt shipment delivery
@@ -114,8 +120,8 @@ _PROPERTIES: Final = words("""
     geschlecht alter groesse gewicht jahr monat anzahl betrag preis dauer typ art gruppe klasse
     sexe annee mois jour montant prix taille poids nombre sexo edad ano mes dia precio peso numero_de
     anno mese giorno prezzo eta
-    per persons people peoples children kids kidslt members clients patients students pupils users customers employees
-    workers cases visits
+    personal per persons people peoples children kids kidslt members clients patients students pupils users customers
+    employees workers cases visits
 """)
 _ID: Final = words("""
     id ids key no nr num number nummer numero nro nbr hash uuid guid code kod cod kode ref ident identifier identifiant
@@ -123,6 +129,8 @@ _ID: Final = words("""
     seudonimo token sn cislo numer szam tunnus
 """)
 _CODES: Final = words("code cod kod kode key")
+_COUNTS: Final = words("no nr nb num number")
+"""Before a word that is not known, more often how many there are of it, or none, than an identifier."""
 _ID_ENDS: Final = ("nummer", "number", "numero", "nr", "num", "id", "no", "code", "key", "nro", "kod", "ident")
 _LONG: Final = 6
 """Letters from which a word may have an ending: respondenta, patienten."""
@@ -152,8 +160,8 @@ def said_by(name: str) -> Says:
     is_about = any(word in _PROPERTIES for word in named)
     if is_about and not (found is Says.PERSON and is_id_name(name)):
         return Says.OTHER
-    if found is not Says.NOTHING or not is_id_name(name):
-        return found
+    if found is not Says.NOTHING or not is_id_name(name) or (own[0] in _COUNTS and own[-1] not in _ID):
+        return found  # Number.thousands and No rearrest do not number anything
     return Says.OTHER if {own[0], own[-1]} & _CODES else Says.ID  # industry_code is what something is, not who
 
 
@@ -161,9 +169,11 @@ def _said_by_word(word: str) -> Says:
     stems = _stems(word)
     kinds = {
         Says.PERSON: _PERSON, Says.NUMBER: _PEOPLE_NUMBERS, Says.UNIT: _UNITS, Says.HOST: _HOSTS,
-        Says.DEVICE: _DEVICES, Says.ACT: _ACTS, Says.OTHER: _THINGS | _PROPERTIES,
+        Says.DEVICE: _DEVICES, Says.RELATIVE: _RELATIVES, Says.ACT: _ACTS, Says.OTHER: _THINGS | _PROPERTIES,
     }  # fmt: skip
     found = next((says for says, known in kinds.items() if any(stem in known for stem in stems)), Says.NOTHING)
+    if found is Says.NOTHING and word.removesuffix("s") in _PERSON:
+        return Says.OTHER  # drivers, passengers: how many there were
     if found is Says.NOTHING and any(_without_ending(stem) in _PERSON for stem in stems):
         return Says.PERSON
     return found

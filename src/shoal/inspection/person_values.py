@@ -20,6 +20,11 @@ HANDFUL: Final = 10
 _NEARLY_ALL: Final = 0.9
 _ONE_VALUE: Final = 0.95
 """The share of the most common value from which on a column says too little to depend on another."""
+_MANY: Final = 50
+"""Different numbers from which on those of people and counts differ: small counts are common, small numbers are not."""
+_OF_COUNTS: Final = 0.35
+"""The share of the largest number below which the median of counts lies."""
+_MOST_PAIRS: Final = 0.6
 _SHORT_RUN: Final = 1.1
 """Runs of equal values for each different one, up to which the rows of each are together."""
 
@@ -127,6 +132,16 @@ class Column:
         return first in (0, 1) and bool(np.array_equal(self.numbers, first + np.arange(len(self.numbers))))
 
     @cached_property
+    def is_numbering(self) -> bool:
+        """Whether every row has another whole number."""
+        return self.is_whole and not self.facts.missing and self.repeats.is_unique and self.facts.rows > 1
+
+    @cached_property
+    def is_rising(self) -> bool:
+        """Whether each number is larger than the one before."""
+        return bool((np.diff(self.numbers) > 0).all())
+
+    @cached_property
     def is_counter(self) -> bool:
         """Whether it counts up again and again from the same number, as days or trials do: 0, 1, 2, 0, 1, 2, 0, …"""
         if not self.is_whole or len(self.numbers) < 2:
@@ -140,11 +155,19 @@ class Column:
         if self.facts.kind == "text" or not len(self.numbers):
             return False
         low, high = self.numbers.min(), self.numbers.max()
-        return bool(low in (0, 1) and high <= 3 * self.repeats.distinct and not self.repeats.is_even)
+        if low not in (0, 1) or high > 3 * self.repeats.distinct or self.repeats.is_even:
+            return False
+        return self.repeats.distinct < _MANY or bool(np.median(self.numbers) < _OF_COUNTS * high)
 
     def determines(self, other: Column) -> bool:
         """Whether all rows with the same value have the same value of the other column."""
         return _is_constant_within(self.codes, other.codes, self.is_known)
+
+    def is_crossed_with(self, other: Column) -> bool:
+        """Whether most pairs of a value here and one there occur, and each once."""
+        pairs = self.codes * (int(other.codes.max(initial=0)) + 1) + other.codes
+        possible = self.repeats.distinct * other.repeats.distinct
+        return len(pairs) >= _MOST_PAIRS * possible and len(np.unique(pairs)) == len(pairs)
 
     @cached_property
     def is_telling(self) -> bool:

@@ -15,6 +15,8 @@ _SURE: Final = (Says.PERSON, Says.NUMBER, Says.UNIT, Says.HOST)
 """What a name says if its column is taken for the person without a question, from the most certain on."""
 _FEW: Final = 20
 """Fewer values of a name for people are taken for people only if their rows are even or together."""
+_CROWD: Final = 5
+"""The smallest k that is proposed: fewer people could not be hidden among each other."""
 _MOST_MISSING: Final = 0.5
 _TRAITS: Final = words("""
     age birth birthday birthdate born dob yob sex gender race ethnicity name firstname surname lastname
@@ -27,6 +29,9 @@ _PLACES: Final = words("lat latitude lon lng long longitude region country state
 """What depends on a place and on hardly anything else that has an unknown name."""
 _ENDS: Final = words("from to source target sender receiver recipient src dst origin destination ego alter")
 """The two ends of what is between two people."""
+_PERIODS: Final = words("time year month week day wave period round visit trial date quarter annee jahr welle ano anno")
+_NO_NAMES: Final = words("column1 unnamed0 unnamed rownames rowname rownumber rowid")
+"""Above the names of rows, in whatever order they are."""
 _MOST_CANDIDATES: Final = 5
 
 
@@ -61,7 +66,12 @@ def whose_row(facts: Mapping[str, Facts], is_open: Iterable[str], time: str | No
 
 
 def _is_name(name: str) -> bool:
-    return "".join(words_of(name)) in _NAMES
+    """Whether a column may have names of people: name, short_name; not city_name."""
+    own = words_of(name)
+    if "".join(own) in _NAMES:
+        return True
+    rest = [word for word in own if word not in _NAMES]
+    return len(rest) < len(own) and said_by(" ".join(rest)) in (Says.NOTHING, Says.PERSON, Says.UNIT)
 
 
 class _Search:
@@ -71,8 +81,8 @@ class _Search:
         self.columns, self.time = columns, time
         self.says = {name: Says.NOTHING if _is_name(name) else said_by(name) for name in columns}
         self.row_numbers = frozenset(
-            name for name, one in columns.items()
-            if self.says[name] not in _SURE and one.is_row_number
+            name for place, (name, one) in enumerate(columns.items())
+            if self.says[name] not in _SURE and (one.is_row_number or self._names_rows(one, is_first=not place))
         )  # fmt: skip
         self.able = [columns[name] for name in is_open if name in columns and self._is_able(columns[name])]
         self.weak = [one for one in self.able if self._is_weak(one)]
@@ -82,7 +92,7 @@ class _Search:
         sure = self._sure()
         candidates: list[Column] = []
         if sure is None:
-            candidates = self._tied() or self.weak
+            candidates = self._tied() or self.weak or self._few()
         chosen = sure or (None if candidates else self._unique_id())
         return WhoseRow(
             None if chosen is None else Candidate(chosen.name, self._evidence(chosen)),
@@ -92,6 +102,21 @@ class _Search:
             frozenset(one.name for one in (*self.weak, *self.able) if one in self.weak or self._identifies(one)),
             tuple(name for name, one in self.columns.items() if self._is_too_few(name, one)),
         )
+
+    def _names_rows(self, one: Column, *, is_first: bool) -> bool:
+        """Whether it has the numbers of rows of which some were left out: all different, in their order."""
+        says = self.says[one.name]
+        is_named_so = says is Says.ROW or (is_first and says is Says.NOTHING and says_nothing(one.name))
+        if not is_named_so or one.name == self.time or one.facts.time_unit is not None:
+            return False
+        has_no_name = "".join(words_of(one.name)) in _NO_NAMES
+        return one.is_numbering and (has_no_name or one.is_rising)
+
+    def _few(self) -> list[Column]:
+        """Columns with the name of a person and a handful of values, but as many as a crowd: somebody must say."""
+        named = [one for name, one in self.columns.items() if self.says[name] is Says.PERSON and one.repeats.is_handful]
+        return [one for one in named if one.repeats.distinct >= _CROWD
+                and (one.repeats.is_together or is_id_name(one.name))]  # fmt: skip
 
     def _is_able(self, one: Column) -> bool:
         says, repeats = self.says[one.name], one.repeats
@@ -108,7 +133,7 @@ class _Search:
         says = self.says[one.name]
         if says in _SURE:
             return not one.counts_something or is_id_name(one.name) or one.is_counter
-        return says in (Says.DEVICE, Says.ACT, Says.ID) and (is_id_name(one.name) or one.has_digits)
+        return says in (Says.DEVICE, Says.RELATIVE, Says.ACT, Says.ID) and (is_id_name(one.name) or one.has_digits)
 
     # ---- names that are enough
 
@@ -165,17 +190,19 @@ class _Search:
     def _is_weak(self, one: Column) -> bool:
         """Whether values repeat as a person's may, under a name that does not say so."""
         says, repeats = self.says[one.name], one.repeats
-        if repeats.per_value < 1.1 or one.is_counter:
+        if repeats.per_value < 1.1 or (one.is_counter and says is not Says.ID):
             return False
-        if says in (Says.DEVICE, Says.ACT):
+        if says is Says.RELATIVE and self._unique_id() is not None:
+            return False
+        if says in (Says.DEVICE, Says.RELATIVE, Says.ACT):
             return is_id_name(one.name) or one.has_digits
         if says is Says.ID:
             return True
         if _is_name(one.name):
-            return repeats.per_value >= 1.5
+            return True
         if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5:
             return False
-        return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one)
+        return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
 
     def _is_panel(self, one: Column) -> bool:
         """Whether the rows of each value are together, and another column depends on it."""
@@ -195,6 +222,14 @@ class _Search:
         if self.time is None or not says_nothing(one.name) or not one.has_digits or self._is_place(one):
             return False
         return not one.counts_something and not one.determines(self.columns[self.time])
+
+    def _has_periods(self, one: Column) -> bool:
+        """Whether a column without a telling name and one of periods have most pairs of values once, as in a panel."""
+        if not says_nothing(one.name) or not one.has_digits or self._is_place(one):
+            return False
+        periods = (other for name, other in self.columns.items() if _PERIODS.intersection(words_of(name)))
+        return any(other is not one and other.repeats.per_value >= 1.5 and one.is_crossed_with(other)
+                   for other in periods)  # fmt: skip
 
     def _is_place(self, one: Column) -> bool:
         found = self._dependents(one)

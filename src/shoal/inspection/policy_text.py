@@ -90,19 +90,20 @@ def _roles(proposal: Proposal) -> list[str]:
         lines.append(f"# {toml(one.column)}: {one.role}, {one.reason}{'' if one.is_sure else '  CHECK'}")
     for risk in proposal.pairs:
         names = " and ".join(map(toml, risk.columns))
-        lines.append(f"# {names} together single out {risk.unique:.0%} of the {risk.people:,} people")
+        lines.append(f"# {names} together single out {risk.unique:.0%} of the {risk.people:,} {risk.counted}")
     return [*lines, *(f"# {question}  CHECK" for question in proposal.questions), ""]
 
 
 def _stream(proposal: Proposal, facts: Mapping[str, Facts]) -> list[str]:
     stream = dict(proposal.stream)
-    if not stream:
-        return []
     epochs = (one.column for one in proposal.roles if _is_epoch(one.column, proposal, facts))
     time = stream.get("time") or next(epochs, None)
     if time is not None and facts[time].kind == "whole":
         stream |= {"time": time, "time_unit": facts[time].time_unit or "s"}
-    return ["[stream]", *(f"{key} = {toml(value)}" for key, value in stream.items()), ""]
+    lines = [f"{key} = {toml(value)}" for key, value in stream.items()]
+    if not proposal.columns("person"):
+        lines[0] = f"{lines[0]:<28}# rows, not people, are counted: each is taken for another person"
+    return ["[stream]", *lines, ""]
 
 
 def _is_epoch(column: str, proposal: Proposal, facts: Mapping[str, Facts]) -> bool:
@@ -144,8 +145,8 @@ def _anonymize(proposal: Proposal, folder: str, trees: dict[str, str]) -> list[s
     quasi, generalize = rules.pop("quasi", {}), rules.pop("generalize", None)
     lines = ["[anonymize]"]
     for key, value in rules.items():
-        line = f"{key} = {toml(value)}"
-        lines.append(f"{line:<28}# {_MEANING[key]}" if key in _MEANING else line)
+        line, meaning = f"{key} = {toml(value)}", proposal.missing if key == "missing" else _MEANING.get(key)
+        lines.append(f"{line:<28}# {meaning}" if meaning else line)
     lines.append("")
     if generalize is not None:
         words = proposal.trees.get(rules["item"], "a tree over the items by name")

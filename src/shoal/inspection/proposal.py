@@ -13,6 +13,7 @@ from shoal.inspection.domains import domain_of
 from shoal.inspection.events import choose_window, order_settings, waiting_times
 from shoal.inspection.facts import Facts, as_moments, texts
 from shoal.inspection.items import FANOUT, count_items, popular_tree
+from shoal.inspection.person_values import columns_of
 from shoal.inspection.persons import Candidate, WhoseRow, whose_row
 from shoal.inspection.risk import Measure, Risk
 from shoal.inspection.roles import (
@@ -21,15 +22,25 @@ from shoal.inspection.roles import (
     find_items,
     find_time,
     is_model,
+    is_of_things,
     names_people,
     role_of,
 )
 from shoal.inspection.trees import nested, paths_of
-from shoal.inspection.wishes import ROW, Wishes
+from shoal.inspection.wishes import ROWS, Wishes
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 _MOSTLY_MISSING: Final = 0.35
 _MOST_LEAVES: Final = 20_000
+_WITH_OWN: Final = ("fads", "fast", "castle", "least-loss")
+_WITHOUT_OWN: Final = ("k-varp", "iot-anonymization")
+"""Methods that merge rows that lack different columns: there `own` is not possible."""
+_MOST_SUPPRESSED: Final = 0.1
+"""The share of rows that may be suppressed because too few lack the same columns."""
+_FEW_COMMON: Final = 0.1
+"""The share of events that z-anonymity would publish, below which rows are generalized instead."""
+_AGAIN: Final = 3
+"""Rows for each value from which on a column may be what several people did."""
 
 
 class PersonDoubt(PolicyError):
@@ -38,7 +49,8 @@ class PersonDoubt(PolicyError):
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self.candidates = tuple(candidates)
         super().__init__([
-            "person: it is not certain whose row it is; name the column, or say that every row is another person",
+            "person: it is not certain whose row it is; name the column, or say that every row is another person "
+            "(person=shoal.ROWS)",
             *(f"{one.column!r} may be the person: {one.evidence}" for one in candidates),
         ])  # fmt: skip
 
@@ -59,6 +71,8 @@ class Proposal:
     """How the tree of a column was found."""
     questions: list[str] = field(default_factory=list)
     """What only a person can decide."""
+    missing: str = ""
+    """Why rows show what they show of missing values; nothing if no value is missing."""
 
     @property
     def content(self) -> dict[str, Any]:
@@ -92,12 +106,12 @@ def _person(facts: Mapping[str, Facts], wishes: Wishes, found: WhoseRow) -> Role
         return None
     if wishes.person is not None:
         return Role(wishes.person, "person", "as given")
-    if found.candidates and [one.column for one in found.candidates] != [ROW]:
+    if found.candidates and [one.column for one in found.candidates] != [ROWS]:
         raise PersonDoubt(found.candidates)
     if found.person is not None:
         return Role(found.person.column, "person", found.person.evidence, is_sure=found.is_sure)
-    if ROW in facts:  # a policy would take this column for the person
-        return Role(ROW, "person", "its name", is_sure=False)
+    if ROWS in facts:  # a policy would take this column for the person
+        return Role(ROWS, "person", "its name", is_sure=False)
     return None
 
 
@@ -129,10 +143,13 @@ class _Proposer:
         if self.time is not None:
             taken.add(self.time.column)
             self.facts = {**facts, self.time.column: as_moments(facts[self.time.column])}
+        self.index = wishes.hidden(facts)
+        free = {name: one for name, one in free.items() if name not in self.index}
         self.items = _named(wishes.items, "items") or find_items(free)
-        self.attribute = _named(wishes.attribute, "attribute") or find_attribute(free, taken)
-        self.others = [name for name in facts if name not in taken and name not in wishes.drop]
+        self.attribute = _named(wishes.attribute, "attribute") or find_attribute(free, taken) or self._repeating(free)
+        self.others = [name for name in facts if name not in taken and name not in {*wishes.drop, *self.index}]
         self.trees: dict[str, str] = {}
+        self.missing = ""
 
     @property
     def per_person(self) -> float:
@@ -149,21 +166,20 @@ class _Proposer:
         who = [self.person] if self.person else []
         listed = [*who, *roles, *dropped]
         known = {one.column for one in listed}
-        listed += [Role(name, "drop", "not needed by this method") for name in self.facts if name not in known]
-        stream: dict[str, Any] = {"person": self.person.column if self.person else ROW}
+        listed += [Role(name, "drop", "in the index" if name in self.index else "not needed by this method")
+                   for name in self.facts if name not in known]  # fmt: skip
+        stream: dict[str, Any] = {"person": self.person.column if self.person else ROWS}
         if any(one.role == "time" for one in listed) and self.time is not None:
             stream["time"] = self.time.column
         carried = [one.column for one in listed if one.role == "carry"]
         if family == "tuples" and self.wishes.is_live:
             stream["time"] = self._live_time().column
         stream |= {"carry": carried} if carried else {}
-        if family == "sets" and self.person is None:
-            stream = {}
         known_to_others = [one.column for one in listed if one.role in ("quasi", "attribute", "time")]
         pairs = self.measure.pairs(known_to_others)[:3]
         return Proposal(
             family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, pairs,
-            self.trees, self._questions(listed, family),
+            self.trees, self._questions(listed, family), self.missing,
         )  # fmt: skip
 
     def _family(self) -> tuple[str, str]:
@@ -180,13 +196,41 @@ class _Proposer:
         if self.items is not None and more <= 3 and not given.is_live:
             return "sets", f"column {self.items.column!r} holds sets of items"
         if self.person and self.attribute and self.per_person >= 1.5 and given.k is None:
-            if self.time is not None and more <= 4:
+            if self.time is not None and more <= 4 and self._has_common_values(self.person, self.time, self.attribute):
                 return "z", "rows say who did what and when, several for each person"
             if self.time is None and more <= 2 and not given.is_live:
                 return "sets", "rows say which items a person has, without times"
-        if given.k is None and self._sparse():  # its K_s is below k
+        if given.k is None and self._sparse() and self._has_normal():  # its K_s is below k
             return "flexible", f"many values of {self._sparse()[0]!r} are rare, and k of them rarely occur together"
         return "tuples", "rows have several columns that together may identify a person"
+
+    def _has_common_values(self, *columns: Role) -> bool:
+        """Whether enough people have the same values within some window, so that z-anonymity would publish any."""
+        person, time, attribute = (self.facts[one.column] for one in columns)
+        return choose_window(person, time, attribute, z=self._z(), window=self.wishes.window).released >= _FEW_COMMON
+
+    def _z(self) -> int:
+        return self.wishes.z or (20 if self.measure.people >= 3000 else 10 if self.measure.people >= 500 else 5)
+
+    def _repeating(self, free: Mapping[str, Facts]) -> Role | None:
+        """The only column of things that come again and again with other people, if every row has a time."""
+        if self.person is None or self.time is None:
+            return None
+        columns = columns_of(self.facts)
+        person, others = columns[self.person.column], [columns[name] for name in free if name in columns]
+        others = [one for one in others if one.name != self.time.column]
+        if any(person.determines(one) and one.is_telling for one in others):
+            return None  # age, sex and the like: the rows describe people
+        found = [one for one in others if is_of_things(one.facts) and one.repeats.per_value >= _AGAIN]
+        if len(found) != 1:
+            return None
+        reason = f"the only column that repeats: {found[0].repeats.distinct:,} different values"
+        return Role(found[0].name, "attribute", reason, is_sure=False)
+
+    def _has_normal(self) -> bool:
+        """Whether another quasi-identifier is left besides the sparse ones; numbers are then results."""
+        others = (role_of(self.facts[name], self.measure) for name in self.others if name not in self._sparse())
+        return any(self._measurement(one).role == "quasi" for one in others)
 
     def _sparse(self) -> list[str]:
         """Columns of models and the like in which at least a tenth of the rows have a rare value."""
@@ -203,7 +247,7 @@ class _Proposer:
             found = {"person": self.person, "time": time, "attribute": attribute}
             raise PolicyError([f"{what}: not found; name the column" for what, one in found.items() if one is None])
         columns = [self.facts[name] for name in (self.person.column, time.column, attribute.column)]
-        z = self.wishes.z or (20 if self.measure.people >= 3000 else 10 if self.measure.people >= 500 else 5)
+        z = self._z()
         window = choose_window(*columns, z=z, window=self.wishes.window).window
         roles = [time, attribute]
         for name in self.others:
@@ -223,7 +267,7 @@ class _Proposer:
         one = self.facts[name]
         risk = self.measure.of(name)
         if (
-            one.kind in ("text", "truth", "whole", "number")
+            one.kind in ("text", "whole", "number")
             and not risk.rare
             and one.distinct <= 50
             and one.shape != "set"
@@ -261,11 +305,31 @@ class _Proposer:
         waits: dict[str, Any] = {"deadline": deadline, "reuse": deadline // 10}
         if self.wishes.is_live:  # arrivals would never end on a silent stream
             waits = waiting_times(self.facts[self._live_time().column], deadline)
-        rules: dict[str, Any] = {"method": method, "k": k, **waits}
+        rules: dict[str, Any] = {"method": method, "k": k, **waits, **self._missing(method, list(quasi), k, deadline)}
         sensitive = [one.column for one in roles if one.role == "sensitive"]
         if sensitive:
             rules |= {"sensitive": sensitive} | ({"l": 2} if self._can_differ(sensitive) else {})
         return roles, {**rules, **self.wishes.settings, "quasi": quasi}
+
+    def _missing(self, method: str, quasi: list[str], k: int, deadline: int) -> dict[str, str]:
+        """What rows show of columns that some of them lack: what loses fewest rows of what fills in no value.
+
+        Of generated tables with gaps in 2 to 8 columns, `own` lost less than `hidden` wherever it suppressed less than
+        a tenth of the rows, and more wherever it suppressed more. `covered` fills in up to 40% of the cells.
+        """
+        has_gaps = any(self.facts[name].missing for name in quasi)
+        if not has_gaps or "missing" in self.wishes.settings or method not in (*_WITH_OWN, *_WITHOUT_OWN):
+            return {}
+        if method in _WITHOUT_OWN:
+            self.missing = "a column is shown where all rows of a class have it; the default would fill in values"
+            return {"missing": "hidden"}
+        self.measure.k = k
+        rare = self.measure.of_rare_patterns(quasi, deadline)
+        if rare <= _MOST_SUPPRESSED:
+            self.missing = f"rows are published with rows that lack the same; about {rare:.1%} are too few for that"
+            return {"missing": "own"}
+        self.missing = f'a column is shown where all rows of a class have it; "own" would suppress about {rare:.0%}'
+        return {"missing": "hidden"}
 
     def _flexible(self) -> tuple[list[Role], dict[str, Any]]:
         roles = [self._measurement(one) for one in self._row_roles()]
@@ -298,7 +362,8 @@ class _Proposer:
         given |= {name: Role(name, "sensitive", "as given") for name in self.wishes.sensitive or ()}
         given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
         found = []
-        if self.time is not None and self.time.column not in given and self.wishes.quasi is None:
+        is_kept = self.time is not None and self.time.column not in {*given, *self.index}
+        if self.time is not None and is_kept and self.wishes.quasi is None:
             found.append(self._time_of_rows(self.time))
         for name in self.others:
             if name in given:
@@ -335,7 +400,10 @@ class _Proposer:
             else:
                 roles[place] = Role(role.column, "drop", str(problem))
         if not tables:
-            raise PolicyError("quasi: no column can serve as a quasi-identifier; name at least one")
+            raise PolicyError([
+                "quasi: no column can serve as a quasi-identifier; name one of these, or change it so that it can:",
+                *(f"column {one.column!r}: {_taken(one)}" for one in ([self.person] if self.person else []) + roles),
+            ])  # fmt: skip
         return tables
 
     def _quasi_table(self, name: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -344,7 +412,7 @@ class _Proposer:
             return None, "it has moments as text; store them as timestamps to publish ranges of them"
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
-            return (domain, None) if domain is not None else (None, "all its values are equal")
+            return (domain, None) if domain is not None else (None, _without_a_domain(one))
         if one.kind != "text":
             return None, "it is neither a number, a moment nor text; write it as text"
         values = list(texts(one))
@@ -372,6 +440,7 @@ class _Proposer:
         if self.person is None and not self.wishes.counts_rows(self.facts):
             found.append("no column says whose row it is, so rows are counted, not people; if people have several "
                          "rows, name the column (person)")  # fmt: skip
+            found.append("is the file about people at all? Prices, earthquakes and tree rings need no anonymity")
         elif self.person is not None and not self.person.is_sure:
             found.append(f"is {self.person.column!r} a person? If it is a device, a household or the number of a row, "
                          "several of them may belong to one person")  # fmt: skip
@@ -389,6 +458,21 @@ class _Proposer:
             instead = "drop it" if family == "z" else "make it a quasi-identifier"
             found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, {instead}")
         return found
+
+
+def _taken(role: Role) -> str:
+    """Why a column is no quasi-identifier."""
+    return role.reason if role.role == "drop" else f"taken for {role.role}: {role.reason}"
+
+
+def _without_a_domain(one: Facts) -> str:
+    if one.distinct < 2:
+        return "all its values are equal"
+    if one.kind == "moment":
+        return "none of its times is between 1824 and 2116"
+    if pc.any(pc.is_inf(one.values)).as_py():
+        return "it has infinite numbers; put numbers or missing values there"
+    return "its numbers are too large or too small to be written as ranges"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -25,7 +25,8 @@ KINDS: Final = {
     ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 _COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_NULLS: Final = ("?", "NA", "N/A", "null", "NULL", "NaN", "nan")
+_NULLS: Final = ("?", "NA", "N/A", "null", "NULL", "NaN", "nan", "9999-12-31")
+"""The last is the day on which ends what has no end."""
 _HEAD: Final = 256 * 1024
 _LOG_HEAD: Final = 16 * 1024
 _MOST_NESTED: Final = 200_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
@@ -30,10 +30,12 @@ class Risk:
     """The share of people who have a value that nobody else has."""
     rare: float
     """The share of rows whose value fewer than k people have."""
+    counted: str = "people"
+    """What stands for the people: rows, if nothing says whose they are."""
 
     def words(self) -> str:
         """The measurement in words."""
-        return f"{self.values:,} values, {self.unique:.0%} of the people have one of their own"
+        return f"{self.values:,} values, {self.unique:.0%} of the {self.counted} have one of their own"
 
 
 class Measure:
@@ -46,6 +48,7 @@ class Measure:
         self._known = np.ones(rows, np.bool_) if person is None else _valid(facts[person].values)
         self.people = len(np.unique(self._person[self._known]))
         self._codes: dict[str, Codes] = {}
+        self._counted = "rows" if person is None else "people"
 
     def of(self, *names: str) -> Risk:
         """The risk of columns together."""
@@ -56,13 +59,13 @@ class Measure:
             value = _renumbered(value * (int(own.max(initial=0)) + 1) + own)
         value, person = value[known], self._person[known]
         if not len(value):
-            return Risk(names, 0, 0, 0.0, 0.0)
+            return Risk(names, 0, 0, 0.0, 0.0, self._counted)
         width = int(person.max()) + 1
         pairs = np.unique(_renumbered(value) * width + person)
         crowd = np.bincount(pairs // width)
         alone = np.unique(pairs[crowd[pairs // width] == 1] % width)
         rare = float((crowd[_renumbered(value)] < self.k).mean())
-        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare)
+        return Risk(names, self.people, len(crowd), len(alone) / max(self.people, 1), rare, self._counted)
 
     def common(self, name: str) -> set[Any]:
         """The values that at least k people have."""
@@ -70,6 +73,22 @@ class Measure:
         crowd = np.bincount(np.unique(first * len(self._person) + self._person[self._known]) // len(self._person))
         values = pc.dictionary_encode(self._facts[name].values, null_encoding="encode").dictionary
         return {values[int(code)].as_py() for code in own[crowd >= self.k]} - {None}
+
+    def of_rare_patterns(self, names: Sequence[str], window: int) -> float:
+        """The share of rows that lack the same of these columns as fewer than k people among so many arrivals.
+
+        Rows wait for each other no longer than that, so this is what a method suppresses that publishes rows with rows
+        that lack the same.
+        """
+        gaps = [~_valid(self._facts[name].values) for name in names]
+        if not gaps or not len(gaps[0]):
+            return 0.0
+        pattern = np.unique(np.array(gaps).T, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        arrived = np.arange(len(pattern)) // max(window, 1)
+        crowd = _renumbered(arrived * (int(pattern.max()) + 1) + pattern)[self._known]
+        width = int(self._person.max(initial=0)) + 1
+        people = np.bincount(np.unique(crowd * width + self._person[self._known]) // width)
+        return float((people[crowd] < self.k).mean()) if len(crowd) else 0.0
 
     def pairs(self, names: list[str]) -> list[Risk]:
         """The risk of every two columns, the most identifying first."""

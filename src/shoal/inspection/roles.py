@@ -37,9 +37,11 @@ _SENSITIVE: Final = words("""
 """)
 _ATTRIBUTE: Final = words("""
     site page url host domain venue place product item app movie song track channel cell antenna station query
-    topic category movieid itemid productid sku
+    topic category movieid itemid productid sku request uri article activity action
 """)
 _ROW_NAMES: Final = words("id no nr num number key hash uuid code card serial")
+_FEWEST_THINGS: Final = 5
+"""Different values from which on a column may say what people did."""
 _MOSTLY_OWN: Final = 0.5
 """The share of people with a value of their own from which a column names people, whatever it is called."""
 _MOST_RARE: Final = 0.05
@@ -102,13 +104,23 @@ def find_items(facts: Mapping[str, Facts]) -> Role | None:
 def find_attribute(facts: Mapping[str, Facts], taken: set[str]) -> Role | None:
     """The column that says what a person did, for events."""
     able = [
-        one for one in facts.values() if one.name not in taken and one.kind in ("text", "whole") and one.distinct > 9
-    ]
+        one for one in facts.values()
+        if one.name not in taken and one.kind in ("text", "whole") and one.distinct >= _FEWEST_THINGS
+    ]  # fmt: skip
     named = [one for one in able if _has(one.name, _ATTRIBUTE) or one.shape == "host"]
     if not named:
         return None
     best = max(named, key=lambda one: (one.kind == "text", one.distinct))
     return Role(best.name, "attribute", f"what people did: {best.distinct:,} different values", is_sure=False)
+
+
+def is_of_things(one: Facts) -> bool:
+    """Whether a column without a telling name may have things that people did: texts, or numbers that are codes."""
+    if one.distinct <= 2 * _FEWEST_THINGS or _has(one.name, _NAMES) or _has(one.name, _QUASI):
+        return False
+    if one.kind == "text":
+        return one.shape in ("words", "host", "path", "digits")
+    return one.kind == "whole" and one.time_unit is None and (says_nothing(one.name) or is_id_name(one.name))
 
 
 def is_model(one: Facts) -> bool:
@@ -134,6 +146,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
     """The role of any other column of rows."""
     name = one.name
     if one.kind == "empty":
+        if one.missing < one.rows:
+            return Role(name, "drop", "its values are neither numbers, moments nor text; convert them")
         return Role(name, "drop", "it has no values")
     risk = measure.of(name)
     if names_people(one):

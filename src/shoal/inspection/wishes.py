@@ -9,7 +9,7 @@ from typing import Any, Final
 from shoal.errors import PolicyError
 from shoal.inspection.facts import Facts
 
-ROW: Final = "row"
+ROWS: Final = "row"
 """In place of a column: every row counts as one person."""
 
 
@@ -18,7 +18,7 @@ class Wishes:
     """What is given; everything else is guessed."""
 
     person: str | None = None
-    """A column, or `ROW`: that rows are counted is confirmed."""
+    """A column, or `ROWS`: that rows are counted is confirmed."""
     time: str | None = None
     quasi: Sequence[str] | None = None
     sensitive: Sequence[str] | None = None
@@ -40,13 +40,16 @@ class Wishes:
     """Whether texts that are moments are read as such; in Parquet and Arrow files they stay texts."""
     is_live: bool = False
     """Whether rows are messages of a system in which more may always come."""
+    index: Sequence[str] = ()
+    """Columns that are in the index of a frame: they may say who or when; published only if they are named."""
     arrival: str | None = None
     """The column of the broker's times, if no other column has times."""
 
     def names(self) -> list[str]:
         """Names of what is stated."""
         nothing = Wishes()
-        stated = [one.name for one in fields(self) if getattr(self, one.name) != getattr(nothing, one.name)]
+        stated = [one.name for one in fields(self)
+                  if one.name != "index" and getattr(self, one.name) != getattr(nothing, one.name)]  # fmt: skip
         further = [name for name, value in self.settings.items() if value is not None]
         return [*(name for name in stated if name != "settings"), *further]
 
@@ -61,13 +64,17 @@ class Wishes:
 
     def counts_rows(self, facts: Mapping[str, Facts]) -> bool:
         """Whether it is confirmed that rows are counted; a column that has this name is a column."""
-        return self.person == ROW and ROW not in facts
+        return self.person == ROWS and ROWS not in facts
 
     def open_columns(self, facts: Mapping[str, Facts]) -> dict[str, Facts]:
         """Columns without a stated role."""
         taken = {self.time, self.attribute, self.items, *self.drop}
         taken |= {*self.also_quasi, *(self.quasi or ()), *(self.sensitive or ()), *(self.carry or ())}
         return {name: one for name, one in facts.items() if name not in taken}
+
+    def hidden(self, facts: Mapping[str, Facts]) -> set[str]:
+        """Columns of the index without a stated role."""
+        return {*self.index} & {*self.open_columns(facts)}
 
     def check(self, facts: Mapping[str, Facts]) -> None:
         """Raise PolicyError if a column does not exist or has two roles, or if roles are for different methods."""

@@ -168,7 +168,7 @@ class StreamRun:
         self.outputs.clean()
         self.source.leave(self.progress.position or {})
         self._warn(*self.near.warnings())
-        return self.report.last_summary(self.progress, self._warnings, numbers_rows=self.source.numbers_rows)
+        return self.report.last_summary(self.progress, self._warnings)
 
     def _warn(self, *sentences: str | None) -> None:
         for sentence in filter(None, sentences):
@@ -204,7 +204,7 @@ class StreamRun:
         if self.policy.anonymize.COMPILES and must_compile(self.policy.anonymize.METHOD):
             self.observer.compiling()
         self.source.open(self.method.columns, self.progress.position)
-        schema = self.source.schema
+        schema, self.report.numbers_rows = self.source.schema, self.source.numbers_rows
         try:
             self.method.bind(schema)
         except InputError as error:

@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.methods.base import StreamMethod
+from shoal.methods.base import StreamMethod, said_of_rows
 from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.outcome import add_outcome
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 from shoal.policy.fields import Location
+from shoal.policy.tables import ROW
 from shoal.times import column_ns
 
 _FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
@@ -23,6 +24,8 @@ class RunReport:
 
     def __init__(self, policy: Policy, method: StreamMethod, clock: WorkClock, *, is_resumed: bool, files: int) -> None:
         self._policy, self._method, self._clock, self._files = policy, method, clock, files
+        self.numbers_rows = policy.stream.person == ROW
+        """Whether rows are counted, not people; not known before the source is open: there may be a column "row"."""
         self._is_resumed = is_resumed
         self._rows_before = method.counts["pushed"] if is_resumed else 0
         self.dead = method.counts["dead"]
@@ -56,7 +59,6 @@ class RunReport:
         progress: Progress,
         warnings: list[str],
         *,
-        numbers_rows: bool = False,
         finished_before: bool = False,
         stopped: bool = False,
     ) -> RunSummary:
@@ -68,7 +70,8 @@ class RunReport:
         found.resumed, found.finished_before, found.stopped = self._is_resumed, finished_before, stopped
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
-        found.guarantee = method.guarantee.statement + ("; each row counted as one person" if numbers_rows else "")
+        promised = method.guarantee.statement
+        found.guarantee = said_of_rows(promised) if self.numbers_rows else promised
         place = policy.sink.place
         is_file = place is not None and not place.is_standard
         found.released_to = _name(place, stopped=stopped) if place is not None and is_file else policy.sink.name
@@ -78,11 +81,9 @@ class RunReport:
         found.failure, found.warnings = progress.failure, list(warnings)
         return found
 
-    def last_summary(
-        self, progress: Progress, warnings: list[str], *, numbers_rows: bool = False, finished_before: bool = False
-    ) -> RunSummary:
+    def last_summary(self, progress: Progress, warnings: list[str], *, finished_before: bool = False) -> RunSummary:
         """The same at the end of the input, with a warning if little is left of it."""
-        found = self.summary(progress, warnings, numbers_rows=numbers_rows, finished_before=finished_before)
+        found = self.summary(progress, warnings, finished_before=finished_before)
         add_outcome(found, self._policy, self._method.explain)
         return found
 

@@ -106,6 +106,9 @@ def test_a_label_instead_of_a_null(run):
     row = next(at for at, shown in enumerate(run.release) if shown["device"] is None)
     run.release[row]["device"] = "Asia"
     assert run.codes()["wrong-nulls"] == (row,)
+    report = run.audit()
+    assert [found.count for found in report.warnings if found.code == "filled-cells"] == [1]
+    assert report.metrics["filled_cells"] == {"cells": 1, "at_root": 0, "columns": {"device": 1}}
 
 
 @pytest.mark.parametrize(("lo", "hi"), [(1, 5), (4, 12), (0, 12), (8, 24), (0, 5), (-8, 0), (16, 8)])

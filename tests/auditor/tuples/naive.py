@@ -143,7 +143,8 @@ class Publisher:
             self._note(mine[0], "suppressed", root if self.root else None, delay=now - mine[1])
 
     def _members(self, mine: tuple[int, int, Row]) -> list[tuple[int, int, Row]]:
-        nearest = sorted(self._held, key=lambda other: (distance(mine[2], other[2]), other[0]))
+        pool = [other for other in self._held if self.missing != "own" or lacks(other[2]) == lacks(mine[2])]
+        nearest = sorted(pool, key=lambda other: (distance(mine[2], other[2]), other[0]))
         members, people = [mine], {mine[2]["id"]}
         for other in nearest:
             is_new_ill = other[2]["ill"] not in {member[2]["ill"] for member in members}
@@ -169,7 +170,7 @@ class Publisher:
         inside = [member[2] for member in members]
         carriers = [sum(record[name] is not None for record in inside) for name in ("age", "tree")]
         least = self.min_carriers or math.ceil(self.k / 2)
-        needed = {"covered": least, "hidden": len(inside), "paper": 1}[self.missing]
+        needed = {"own": 1, "hidden": len(inside), "covered": least, "paper": 1}[self.missing]
         values: Row = {"age": None, "tree": None}
         if carriers[0] >= needed:
             values["age"] = self._range([record["age"] for record in inside if record["age"] is not None])
@@ -190,8 +191,9 @@ class Publisher:
                 return False
         if record["tree"] is not None and cluster.values["tree"] not in PATHS[record["tree"]]:
             return False
-        lacks = any(record[name] is None and cluster.values[name] is not None for name in ("age", "tree"))
-        if self.missing == "hidden" and lacks:
+        if self.missing == "own" and lacks(record) != lacks(cluster.values):
+            return False
+        if self.missing == "hidden" and lacks(record) - lacks(cluster.values):
             return False
         return self._is_enough([*cluster.ills, record["ill"]], cluster.reference)
 
@@ -230,6 +232,10 @@ def refusal(record: Row) -> str | None:
     if record["age"] is not None and not LOW <= record["age"] <= HIGH:
         return "outside:age"
     return "unknown:tree" if record["tree"] is not None and record["tree"] not in PATHS else None
+
+
+def lacks(row: Row) -> set[str]:
+    return {name for name in ("age", "tree") if row[name] is None}
 
 
 def rest(record: Row) -> Row:
@@ -317,7 +323,7 @@ _RULES = ("k", "deadline", "reuse", "missing", "min_carriers", "l", "t", "refere
 
 def promise_of(how: Row) -> dict[str, Any]:
     """The policy a publisher made this way keeps."""
-    rules = {name: value for name, value in how.items() if name in _RULES}
+    rules = {"missing": Publisher.missing, **{name: value for name, value in how.items() if name in _RULES}}
     if how.get("is_timed"):
         rules |= {"time": "ts", **{name: f"{how[name] // SECOND}s" for name in ("deadline", "reuse")}}
     if how.get("root"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pytest
 
 from shoal import Fast, Numeric, Schema
 from shoal.auditor import audit
-from shoal.auditor.tuples.clock import Delays, infer_clock
+from shoal.auditor.tuples.clock import Delays, infer_clock, published_late
 from shoal.testing.driving import batches_of
-from tests.auditor.tuples.naive import SECOND, Run, records
+from tests.auditor.tuples.naive import RELEASE, SECOND, TRACE, TRUTH, Run, policy, records, table
 from tests.laws.tuple_cases import BEGIN, TUPLE_CASES, WRONG_STARTS
 from tests.reference.effort import some_by_default
 
@@ -133,16 +134,20 @@ def true_times(draw, count, deadline):
         while held and clock[held[0]] + deadline <= clock[at]:
             moment = clock[held[0]] + deadline
             some = [held[0], *draw.sample(held[1:], min(len(held) - 1, draw.randrange(3)))]
-            entries += [(row, decision, moment - clock[row]) for row in sorted(some)]
+            entries += [(row, decision, moment - clock[row], at) for row in sorted(some)]
             held = [row for row in held if row not in some]
             decision += 1
         held.append(at)
     return event, clock, Delays(*(np.array(column, np.int64) for column in zip(*entries, strict=True)))
 
 
+@pytest.mark.parametrize("has_events", [True, False])
 @pytest.mark.parametrize("seed", range(40))
-def test_bounds_hold_the_truth(seed):
+def test_bounds_hold_the_truth(seed, has_events):
     event, clock, delays = true_times(random.Random(seed), 120, 20)
+    assert not len(published_late(clock, 0, delays))
+    if not has_events:
+        delays = replace(delays, event=None)
     bounds = infer_clock(event, 0, delays)
     decided = clock[delays.row] + delays.delay
     assert (bounds.arrived[0] <= clock).all()
@@ -151,6 +156,37 @@ def test_bounds_hold_the_truth(seed):
     assert (bounds.decided[1] >= decided).all()
     last = delays.row.max() + 1  # nothing can show that the clock was ahead after that
     assert (bounds.arrived[1] >= clock)[:last].all()
+
+
+def test_only_a_suppressed_record_shows_that_time_was_moved_on():
+    """Time is moved on to 30 after the first record, so the second one, of 12, waits from then on: until 50, not 32."""
+    truth = [{**row, "ts": when} for row, when in zip(records(6), (10, 12, 45, 48, 52, 55), strict=True)]
+    trace = [
+        {"row": row, "verdict": "suppressed", "k": 3, "delay": 20 * SECOND, "event": event}
+        for row, event in ((0, 2), (1, 4))
+    ]
+    promised = policy(time="ts", deadline="20s", reuse="20s")
+    report = audit(table([], RELEASE), table(truth, TRUTH), table(trace, TRACE), promised)
+    assert report.violations == (), report.text()
+    assert [found.code for found in report.warnings] == ["clock-unclear"]
+
+
+def test_a_late_record_after_the_last_cluster_that_fixes_the_clock():
+    """The cluster agrees with event times; then time is moved on to 50, so record 4, of 30, waits until 70, not 50."""
+    times = (1, 3, 5, 25, 30, 55, 72)
+    truth = [{**row, "age": 5, "tree": "ash", "ts": when} for row, when in zip(records(7), times, strict=True)]
+    shown = {"age": {"lo": 5, "hi": 5}, "tree": "ash"}
+    release = [{**shown, "ill": row["ill"], "shop": row["shop"]} for row in truth[:3]]
+    formed = {"verdict": "released", "group": 0, "k": 3, "reused": False, "carriers": [3, 3], "event": 3}
+    trace = [{**formed, "row": row, "delay": (21 - times[row]) * SECOND} for row in range(3)]
+    trace += [
+        {"row": row, "verdict": "suppressed", "k": 3, "delay": 20 * SECOND, "event": event}
+        for row, event in ((3, 3), (4, 6))
+    ]
+    promised = policy(time="ts", deadline="20s", reuse="20s")
+    report = audit(table(release, RELEASE), table(truth, TRUTH), table(trace, TRACE), promised)
+    assert report.violations == (), report.text()
+    assert "clock-unclear" in {found.code for found in report.warnings}
 
 
 def test_events_later_than_the_delays_allow(run):

@@ -46,7 +46,7 @@ def as_jsonl(rows):
 
 @pytest.fixture
 def run():
-    return Run(records(120, people=50, missing=0.2))
+    return Run(records(120, people=50, missing=0.2), missing="own")
 
 
 @pytest.fixture

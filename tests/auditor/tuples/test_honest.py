@@ -10,6 +10,12 @@ MINUTE = 60 * SECOND
 WAYS = [
     {},
     {"missing": "hidden"},
+    {"missing": "own"},
+    {"missing": "own", "groups": True},
+    {"missing": "own", "root": True, "k": 4, "deadline": 5},
+    {"missing": "own", "l": 2, "deadline": 20, "reuse": 20},
+    {"missing": "own", "t": 0.5, "reference": 40, "deadline": 20},
+    {"missing": "own", "is_timed": True, "deadline": 2 * MINUTE, "reuse": MINUTE},
     {"min_carriers": 1},
     {"min_carriers": 3},
     {"groups": True},

@@ -63,6 +63,19 @@ def test_a_sound_release(tmp_path: Path, kind: str) -> None:
     assert len(there.not_checked) == 2
 
 
+@pytest.mark.parametrize("mode", [None, "covered"])
+def test_a_sound_release_with_gaps(tmp_path: Path, mode: str | None) -> None:
+    evidence = make_evidence()
+    with_gaps(evidence)
+    if mode is not None:
+        rules = {**evidence.policy["anonymize"], "missing": mode}
+        evidence.policy = {**evidence.policy, "anonymize": rules}
+    here, there = both(evidence, tmp_path)
+    same_report(here, there)
+    assert there.findings == ()
+    assert there.metrics["filled_cells"] == {"cells": 0, "at_root": 0, "columns": {}}
+
+
 def one_too_few(evidence: Evidence) -> None:
     """Give all rows of a class to three people, of whom the last one is in another file."""
     rows = [at for at, row in enumerate(evidence.release) if row["age"]["lo"] == evidence.release[0]["age"]["lo"]]
@@ -179,6 +192,36 @@ def identifying_together(evidence: Evidence) -> None:
         evidence.release[at] |= both
 
 
+def with_gaps(evidence: Evidence) -> None:
+    """Let nobody of every third cluster have a school: neither records nor rows show one."""
+    released = (one for one in evidence.trace if one["verdict"] == "released")
+    for one, row in zip(released, evidence.release, strict=True):
+        if one["group"] % 3 == 0:
+            evidence.truth[one["row"]]["school"] = row["school"] = None
+            one["carriers"] = [one["carriers"][0], 0]
+
+
+def pattern_of_few(evidence: Evidence) -> None:
+    """Two people of a cluster lack an age and keep that; one of another cluster is shown although it has none."""
+    with_gaps(evidence)
+    released = [one["row"] for one in evidence.trace if one["verdict"] == "released"]
+    for at in (50, 51):
+        evidence.truth[released[at]]["age"] = evidence.release[at]["age"] = None
+    evidence.truth[released[200]]["age"] = None
+
+
+def filled_unchanged_values(evidence: Evidence) -> None:
+    released = [one["row"] for one in evidence.trace if one["verdict"] == "released"]
+    for at, name in ((7, "work"), (150, "shop"), (300, "shop")):
+        evidence.truth[released[at]][name] = None
+
+
+def hidden_values(evidence: Evidence) -> None:
+    for one, row in zip((one for one in evidence.trace if one["verdict"] == "released"), evidence.release, strict=True):
+        if one["group"] == 12:
+            row["school"] = None
+
+
 BROKEN: dict[Break, set[str]] = {
     one_too_few: {"below-k", "group-below-k"},
     one_row_doubled: {"decided-twice", "lost"},
@@ -199,6 +242,9 @@ BROKEN: dict[Break, set[str]] = {
     identifying_together: {"identifying-together"},
     in_arrival_order: {"in-arrival-order"},
     events_out_of_order: {"decision-order", "split-cluster"},
+    pattern_of_few: {"below-k", "group-differs", "wrong-nulls", "filled-cells"},
+    filled_unchanged_values: {"wrong-sensitive", "wrong-carry", "filled-cells"},
+    hidden_values: {"wrong-nulls"},
 }
 
 

@@ -29,6 +29,7 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.tuples.classes import check_shares
 from shoal.auditor.tuples.clusters import check_cover, check_one_vector
+from shoal.auditor.tuples.filled import count_filled
 from shoal.auditor.tuples.row_judge import RowJudge
 from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
 from shoal.auditor.tuples.values import Attribute
@@ -99,7 +100,8 @@ class _Judge(RowJudge):
             check_membership(*given, self.records.usable, self.notes)
             return
         check_cover(self.attributes, row, np.append(self.records.usable, False)[row], self.notes, missing="exact")
-        check_unchanged(*given, row, self.notes)
+        unchanged = check_unchanged(*given, row, self.notes)
+        count_filled(self.attributes, row, unchanged).note(self.notes, is_asked=False)
 
     def _judge_people(self, row: Ints | None, trace: Trace | None, calibration: Calibration) -> None:
         """Check how many people share every row."""

@@ -100,6 +100,11 @@ def by_stream(truth: Rows, stream: Mapping[str, Any], first: int = 0, *, numbers
     return Rows(parts, truth.name, truth.claims)
 
 
+def counts_rows(truth: Rows | None, stream: Mapping[str, Any]) -> bool:
+    """Return whether the policy counts rows, not people; a real column named "row" names people."""
+    return stream.get("person") == _ROW and (truth is None or not has_row_column(truth))
+
+
 def _in_unit(part: Part, time: str, unit: int) -> Part:
     """Turn numbers into timestamps; a record with an invalid time is unreadable."""
     columns, broken = part

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
+from shoal.auditor.findings import ROWS, all_filled_in_words
 from shoal.auditor.report.svg import draw_bars, draw_columns, draw_pairs, draw_rates, draw_windows
 
 _STYLE: Final = """
@@ -115,7 +116,8 @@ def _cards(content: Mapping[str, Any]) -> str:
     gains = [attack for attack in tried if attack["gains"]]
     smallest = content["classes"]["smallest"]
     cards = [
-        ("promise", '<span class="good">kept</span>' if verdict["ok"] else '<span class="bad">broken</span>',
+        (f"promise{_for_rows(verdict)}",
+         '<span class="good">kept</span>' if verdict["ok"] else '<span class="bad">broken</span>',
          f"{len(verdict['not_checked'])} checks were not possible"),
         ("attacks clearly better than guessing", f"{len(gains)} of {len(tried)}",
          "also better than on people who are not in the data"),
@@ -144,16 +146,22 @@ def _promise(content: Mapping[str, Any]) -> str:
     return "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in content["promise"]) + "</ul>"
 
 
+def _for_rows(verdict: Mapping[str, Any]) -> str:
+    return f" for {ROWS}" if verdict["about"] == ROWS else ""
+
+
 def _audit(found: Mapping[str, Any]) -> str:
     kind, words = (
         ("good", "Nothing broken in what could be checked.") if found["ok"] else ("bad", "A promise is broken.")
     )
-    verdict = f'<p class="{kind}">{words}</p>'
+    verdict = f'<p class="{kind}">{words.removesuffix(".")}{_for_rows(found)}.</p>'
     rows = [[str(one["severity"]), f"<code>{escape(one['code'])}</code>", f"{one['count']:,}", escape(one["sentence"])]
             for one in found["findings"]]  # fmt: skip
     table = table_of(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"
+    filled = found["metrics"].get("filled_cells")
+    missing = f"<p>{escape(all_filled_in_words(filled))}.</p>" if filled is not None else ""
     gaps = "".join(f"<li>{escape(sentence)}</li>" for sentence in found["not_checked"])
-    return verdict + table + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
+    return verdict + table + missing + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
 
 
 def _attacks(found: Mapping[str, Any]) -> str:

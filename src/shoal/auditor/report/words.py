@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.z.promise import ZPromise
 from shoal.schema import format_duration
+
+_MISSING: Final = {
+    "own": "A missing value stays missing. Rows that look alike lack the same columns, so it is known of everyone "
+    "behind them that they lack these values.",
+    "hidden": "A column is shown only where everyone behind a group of rows has a value in it.",
+    "covered": "A column is shown where enough people behind a group of rows have a value in it, so a row may show "
+    "something where its record has nothing.",
+    "paper": "Missing values stay visible row by row, so the first sentence does not hold for them.",
+    "filled": "A row shows what its group shows, also where its record has nothing.",
+}
 
 
 def promise_in_words(promise: Any) -> list[str]:
@@ -46,9 +56,8 @@ def _of_tuples(promise: TuplePromise) -> list[str]:
         found.append(f"Their distribution differs from the usual one by at most {diversity.t:g} (t-closeness).")
     if diversity.l is None and diversity.entropy_l is None and diversity.t is None and promise.sensitive:
         found.append("Nothing is promised about sensitive values: rows that look alike may all have the same one.")
-    if promise.missing == "paper":
-        found.append("Missing values stay visible row by row, so the first sentence does not hold for them.")
-    return found
+    fills = promise.missing == "paper" and not promise.keeps_record_nulls
+    return [*found, _MISSING["filled" if fills else promise.missing]]
 
 
 def _of_flexible(promise: FlexiblePromise) -> list[str]:

@@ -13,7 +13,7 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows
+from shoal.auditor.reading.rows import Rows, counts_rows
 from shoal.auditor.released_columns import check_columns
 from shoal.auditor.sets.blocks import Blocks, check_blocks, own_labels, read_blocks
 from shoal.auditor.sets.certificate import (
@@ -86,6 +86,7 @@ def _judge(policy: Policy, promise: SetPromise, rows: Rows, given: tuple[Any, An
         judge = _Judge(policy, promise, sets, read_blocks(release), certificate, notes)
         judge.judge_release()
         if truth is None:
+            notes.counts_rows = counts_rows(None, policy.section("stream"))
             notes.warning("no-rows", "The release has no row.", count=int(not len(sets)))
             judge.judge_blocks(None)
             notes.skip("Whether sets are true, and the share of original itemsets, was not checked: no truth.")
@@ -188,6 +189,7 @@ class _Judge:
         """Check the promise about original itemsets, and that the release is the truth's image."""
         read_in = read_truth(what, self.policy, self.promise)
         truth, notes, positions = read_in.sets, self.notes, None
+        notes.counts_rows = read_in.counts_rows
         notes.metrics["records"] = len(truth)
         notes.metrics["unusable_rows"] = read_in.unusable
         notes.metrics["average_size"] = _mean(truth.sizes)

@@ -16,7 +16,7 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.reading.rows import Rows, by_stream, counts_rows
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Sets, collect
 from shoal.errors import PolicyError
@@ -51,6 +51,8 @@ class Truth:
     sets: Sets
     unusable: int
     """How many rows have no person or are unreadable."""
+    counts_rows: bool
+    """Whether every row stands for a person, because nothing says whose it is."""
 
 
 def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
@@ -90,13 +92,14 @@ def separator_of(policy: Policy, section: str) -> str | None:
 def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
     """Read the original records; all rows of one person are one record."""
     rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
+    is_by_row = counts_rows(rows, policy.section("stream"))
     rows = by_stream(rows, policy.section("stream"))
     found = list_rows(rows, policy, promise, is_by_person=promise.person in rows.columns)
     if found.persons is not None:
-        return _by_person(found, len(found.persons))
+        return _by_person(found, len(found.persons), is_by_row=is_by_row)
     entries = found.entries
     sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
-    return Truth(sets, int((~found.usable).sum()))
+    return Truth(sets, int((~found.usable).sum()), is_by_row)
 
 
 def list_rows(rows: Rows, policy: Policy, promise: SetPromise, *, is_by_person: bool) -> Listed:
@@ -161,7 +164,7 @@ def _nested_rows(rows: Rows, column: str) -> Bools:
     return np.concatenate([np.zeros(0, np.bool_), *nested])
 
 
-def _by_person(found: Listed, persons: int) -> Truth:
+def _by_person(found: Listed, persons: int, *, is_by_row: bool) -> Truth:
     entries, usable, code = found.entries, found.usable, found.person
     # Codes are in order of first appearance; persons without a usable row get no number.
     present = np.zeros(persons, np.bool_)
@@ -169,7 +172,8 @@ def _by_person(found: Listed, persons: int) -> Truth:
     number = np.cumsum(present) - 1
     keep = usable[entries.owner] & (entries.label >= 0)
     owner = number[code[entries.owner[keep]]]
-    return Truth(collect(owner, entries.label[keep], int(present.sum()), entries.labels), int((~usable).sum()))
+    sets = collect(owner, entries.label[keep], int(present.sum()), entries.labels)
+    return Truth(sets, int((~usable).sum()), is_by_row)
 
 
 def read_entries(

@@ -25,6 +25,7 @@ from shoal.auditor.tables.sensitive import SensitiveColumn
 def judge_table(policy: Policy, table: Any) -> AuditReport:
     """Check a table against ``[table]`` of a policy. Rows are read once, in batches."""
     promise, notes = read_promise(policy), Notes()
+    notes.counts_rows = promise.person is None
     expected = Format.of(policy.section("sink"))
     population = policy.section("table").get("population")
     with ExitStack() as stack:

@@ -62,8 +62,21 @@ def infer_clock(clock: Ints, first: int, delays: Delays) -> Bounds:
     decision = np.unique(delays.decision, return_inverse=True)[1]
     event = None if delays.event is None else np.unique(delays.event, return_inverse=True)[1]
     inner = Delays(delays.row, decision, np.clip(delays.delay, 0, _LONGEST), event)
-    found = _Inference(np.maximum(clock, base) - base, first, inner)
+    found = _Inference(np.maximum(clock, base) - base, first, inner, published_late(clock, first, delays))
     return Bounds(_moved(found.arrived, base), _moved(found.decided, base))
+
+
+def published_late(clock: Ints, first: int, delays: Delays) -> Ints:
+    """Return records published by a later event than the first that reached their time, by the latest event times.
+
+    If the trace is true, time had been advanced without records when such a record arrived.
+    """
+    if delays.event is None:
+        return delays.row[:0]
+    known = np.flatnonzero((delays.event > first) & (delays.row >= first))
+    waited = clock[delays.event[known] - 1] - clock[delays.row[known]]
+    found: Ints = delays.row[known[delays.delay[known] < waited]]
+    return found
 
 
 def _moved(bounds: tuple[Ints, Ints], base: int) -> tuple[Ints, Ints]:
@@ -75,7 +88,7 @@ def _moved(bounds: tuple[Ints, Ints], base: int) -> tuple[Ints, Ints]:
 class _Inference:
     """Times relative to the earliest one, so that sums of two fit 64 bits."""
 
-    def __init__(self, clock: Ints, first: int, delays: Delays) -> None:
+    def __init__(self, clock: Ints, first: int, delays: Delays, ahead: Ints) -> None:
         self._delays, self._count = delays, int(delays.decision.max(initial=-1)) + 1
         self._late_records = slice(first, None)
         self._late_entries = np.flatnonzero(delays.row >= first)
@@ -87,7 +100,7 @@ class _Inference:
         fixed = self._fixed(earliest, by_event_time) & (low[0][delays.row] == earliest[delays.row])
         high = np.full(len(clock), _FAR, np.int64), np.where(fixed, by_event_time, _FAR)
         high[0][:first] = clock[:first]
-        plain = self._plain(earliest, low[0], delays.row[fixed])
+        plain = self._plain(earliest, low[0], delays.row[fixed], ahead)
         high[0][plain] = earliest[plain]
         self._repeat(self._lower, high)
         self.arrived, self.decided = (low[0], high[0]), (low[1], high[1])
@@ -102,12 +115,13 @@ class _Inference:
         return found
 
     @staticmethod
-    def _plain(clock: Ints, low: Ints, fixed: Ints) -> Bools:
+    def _plain(clock: Ints, low: Ints, fixed: Ints, ahead: Ints) -> Bools:
         """Mark fixed records, and those after the last of them unless the clock must have been ahead."""
         found = np.zeros(len(clock), np.bool_)
         found[fixed] = True
         tail = slice(int(fixed.max(initial=-1)) + 1, None)
-        if len(fixed) and not (low[tail] > clock[tail]).any():
+        must_be_ahead = (low[tail] > clock[tail]).any() or (ahead >= tail.start).any()
+        if len(fixed) and not must_be_ahead:
             found[tail] = True
         return found
 

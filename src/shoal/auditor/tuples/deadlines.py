@@ -10,7 +10,7 @@ import numpy as np
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.trace import VERDICTS, note_pending
-from shoal.auditor.tuples.clock import Bounds, Delays, infer_clock
+from shoal.auditor.tuples.clock import Bounds, Delays, infer_clock, published_late
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions
 
@@ -74,8 +74,10 @@ def read_timeline(decisions: Decisions, arrivals: Arrivals, promise: TuplePromis
         moment = np.searchsorted(np.maximum.accumulate(arrived), decided) if len(arrived) else np.zeros_like(decided)
     wrong = _inconsistencies(decisions, decided, moment, arrived, promise)
     bounds = Bounds((arrived, arrived), (times, times))
-    if promise.is_timed and wrong:
-        bounds = infer_clock(arrived, _first_of_last_start(arrived), delays)
+    if promise.is_timed:
+        first = _first_of_last_start(arrived)
+        wrong += len(published_late(arrived, first, delays))
+        bounds = infer_clock(arrived, first, delays) if wrong else bounds
     _note_inconsistencies(wrong, delays.impossible, promise, notes)
     _check_event_times(delays, bounds, promise, notes)
     low, high = (_by_entry(ends, inside, len(decisions.row)) for ends in bounds.decided)

@@ -45,11 +45,18 @@ from shoal.auditor.tuples.diversity.diversity import (
 )
 from shoal.auditor.tuples.diversity.sensitive import Sensitive, read_sensitive
 from shoal.auditor.tuples.events import check_arrival_order, check_events, check_together, with_events
+from shoal.auditor.tuples.filled import count_filled
 from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.auditor.tuples.row_judge import RowJudge
 from shoal.auditor.tuples.trace import Decisions, Recorded, read_decisions, read_recorded
-from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_refused, check_unchanged
+from shoal.auditor.tuples.truth import (
+    check_identifiers,
+    check_membership,
+    check_patterns,
+    check_refused,
+    check_unchanged,
+)
 from shoal.auditor.tuples.values import read_attribute
 
 
@@ -83,10 +90,8 @@ class _Judge(RowJudge):
     def _judge_without_trace(self) -> None:
         promise, notes = self.promise, self.notes
         person = self._persons_without_trace()
-        if self.has_truth:
-            check_membership(promise, self.release, self.truth, self.records.usable, notes)
-            check_identifiers(promise, self.attributes, self.release, self.truth, None, notes)
-        is_root = self.at_root if promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
+        self._judge_unlinked()
+        is_root = self._assumed_roots()
         if promise.shows_suppressed:
             notes.skip("Rows at the root were assumed to be suppressed and not counted in classes: no trace.")
         self._say_without_trace()
@@ -112,6 +117,7 @@ class _Judge(RowJudge):
             skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
         skip("Whether every record was decided once, in time, and by clusters of k people was not checked: no trace.")
         skip("Whether published values cover the records' values was not checked: no trace.")
+        skip("Cells that show something although their record has nothing there were not counted: no trace.")
         skip("Carriers of each attribute, and over what history k holds, were not counted: no trace.")
         if self.promise.diversity.needs_reference:
             skip("t was not checked: its references are in the trace.")
@@ -146,6 +152,7 @@ class _Judge(RowJudge):
     def _say_without_truth(self) -> None:
         self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")
         self.notes.skip("Whether rows are true, and whether identifiers leaked, was not checked: no truth.")
+        self.notes.skip("Cells that show something although their record has nothing there were not counted: no truth.")
         self.notes.skip("Carriers of each attribute, and over what history k holds, were not counted: no truth.")
 
     def _judge_times(self, decisions: Decisions) -> tuple[Decisions, Timeline | None]:
@@ -162,13 +169,25 @@ class _Judge(RowJudge):
 
     def _judge_without_link(self) -> None:
         """Check classes although the persons of rows are not known."""
-        is_root = self.at_root if self.promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
-        classes = self._judge_classes(is_root, None)
+        classes = self._judge_classes(self._assumed_roots(), None)
         sensitive = read_sensitive(self.promise, self.release, self.truth, None)
         measure_diversity(sensitive, classes, None, self.notes)
-        if self.has_truth:
-            check_membership(self.promise, self.release, self.truth, self.records.usable, self.notes)
-            check_identifiers(self.promise, self.attributes, self.release, self.truth, None, self.notes)
+        self._judge_unlinked()
+
+    def _judge_unlinked(self) -> None:
+        """Check rows against the truth although it is not known which record each is of."""
+        if not self.has_truth:
+            return
+        promise, records = self.promise, self.records
+        check_membership(promise, self.release, self.truth, records.usable, self.notes)
+        if promise.rule_of_nulls == "exact":
+            judged = ~self._assumed_roots()
+            check_patterns(promise, self.attributes, self.release, self.truth, records.usable, judged, self.notes)
+        check_identifiers(promise, self.attributes, self.release, self.truth, None, self.notes)
+
+    def _assumed_roots(self) -> Bools:
+        """The rows that may be suppressed ones, where it is not known which are."""
+        return self.at_root if self.promise.shows_suppressed else np.zeros(len(self.release), np.bool_)
 
     def _persons(self, link: Link) -> Ints | None:
         if not self.has_truth:
@@ -182,9 +201,11 @@ class _Judge(RowJudge):
         group = np.where(link.is_root, -1, link.group)
         check_one_vector(self.attributes, group, self.notes, record_nulls=self.promise.keeps_record_nulls)
         if self.has_truth:
-            missing = "exact" if self.promise.keeps_record_nulls else self.promise.missing
-            check_cover(self.attributes, link.row, link.known, self.notes, missing=missing, exempt=link.is_root)
-            check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
+            rule = self.promise.rule_of_nulls
+            check_cover(self.attributes, link.row, link.known, self.notes, missing=rule, exempt=link.is_root)
+            unchanged = check_unchanged(self.promise, self.release, self.truth, link.row, self.notes)
+            filled = count_filled(self.attributes, link.row, unchanged, link.is_root)
+            filled.note(self.notes, is_asked=self.promise.asks_for_filled)
             check_identifiers(self.promise, self.attributes, self.release, self.truth, link.row, self.notes)
 
     def _judge_classes(self, is_root: Bools, person: Ints | None) -> Classes:

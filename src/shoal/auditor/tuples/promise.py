@@ -16,10 +16,12 @@ from shoal.schema import NANOSECONDS, duration_ns
 
 _LARGEST: Final = 2**53
 _CHOICES: Final = {
-    "missing": ("covered", "hidden", "paper"),
+    "missing": ("own", "hidden", "covered", "paper"),
     "suppressed": ("drop", "root"),
     "outside": ("refuse", "clamp"),
 }
+_COVERED: Final = frozenset({"k-varp", "fads-varied", "iot-anonymization"})
+"""Methods that show an attribute if enough people of the cluster carry it, unless the policy says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,10 @@ class TuplePromise:
     is_timed: bool
     max_gap_ns: int
     missing: str
+    """Which quasi-identifiers a row shows: ``own``, those its record has; ``hidden``, those all records of its cluster
+    have; ``covered``, those that at least ``min_carriers`` people of it have; ``paper``, as the method's paper does."""
+    asks_for_filled: bool
+    """Whether the policy itself says that rows may show what their records do not have."""
     min_carriers: int
     diversity: Diversity
     groups: bool
@@ -108,10 +114,17 @@ class TuplePromise:
         """Whether every row keeps its record's nulls, so that rows of one cluster differ in them."""
         return self.missing == "paper" and self.method != "iot-anonymization"
 
+    @property
+    def rule_of_nulls(self) -> str:
+        """Which nulls a row may have, as `check_cover` calls it."""
+        return "exact" if self.missing == "own" or self.keeps_record_nulls else self.missing
+
 
 def read_tuple_promise(policy: Policy) -> TuplePromise:
     """Read what a method for streams of tuples promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
+    if "nulls" in rules:
+        raise PolicyError("[anonymize] nulls: this key is not known; the key is missing")
     deadline, reuse, is_timed = _waits(rules)
     k = whole_of(rules, "k", 50)
     time = stream.get("time")
@@ -130,7 +143,8 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         reuse=reuse,
         is_timed=is_timed,
         max_gap_ns=duration_ns(rules.get("max_gap", "24h"), name="max_gap"),
-        missing=_choice(rules, "missing"),
+        missing=_missing(rules),
+        asks_for_filled=rules.get("missing") in ("covered", "paper"),
         min_carriers=whole_of(rules, "min_carriers", -(-k // 2)),
         diversity=_diversity(rules, sensitive),
         groups=bool(rules.get("groups", False)),
@@ -146,6 +160,11 @@ def _choice(rules: Mapping[str, Any], key: str, where: str = "") -> str:
     if found not in choices:
         raise PolicyError(f"{where}{key} is one of {', '.join(choices)}")
     return str(found)
+
+
+def _missing(rules: Mapping[str, Any]) -> str:
+    usual = "covered" if rules.get("method") in _COVERED else "own"
+    return _choice({"missing": usual, **rules}, "missing")
 
 
 def _waits(rules: Mapping[str, Any]) -> tuple[int, int, bool]:

@@ -77,9 +77,14 @@ class ReleasedColumns(Protocol):
         """All columns that may be released."""
 
 
-def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: Ints, notes: Notes) -> None:
-    """Check sensitive and carried columns against the record of every row (-1: not known)."""
-    known = row >= 0
+def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: Ints, notes: Notes) -> dict[str, Bools]:
+    """Check sensitive and carried columns against the record of every row (-1: not known).
+
+    Returns
+    -------
+    By column: which rows show a value although their record has none.
+    """
+    known, filled = row >= 0, {}
     notes.violation("not-in-truth", "A released row has no row in the truth.", rows=~known)
     for names, code, what in (
         (promise.sensitive, "wrong-sensitive", "sensitive"),
@@ -88,12 +93,45 @@ def check_unchanged(promise: ReleasedColumns, release: Rows, truth: Rows, row: I
         other = np.zeros(len(row), np.bool_)
         for name in names:
             _, true, shown = spelt_codes(name, truth, release)
-            other[known] |= true[row[known]] != shown[known]
+            own = np.append(true, -1)[row]  # row -1 picks the last
+            other |= known & (own != shown)
+            filled[name] = known & (own < 0) & (shown >= 0)
         notes.violation(code, f"A released row has another {what} value than its record.", rows=other)
+    return filled
 
 
 def check_membership(promise: ReleasedColumns, release: Rows, truth: Rows, usable: Bools, notes: Notes) -> None:
     """Check without a trace that unchanged values are in the truth, and at least as often."""
+    absent, extra = surplus(*_unchanged_keys(promise, release, truth, usable))
+    notes.violation("not-in-truth", "A released row is not in the truth.", rows=absent)
+    notes.violation("more-often-than-truth", "A row was released more often than it is in the truth.", rows=extra)
+
+
+def check_patterns(
+    promise: ReleasedColumns,
+    attributes: Sequence[Attribute],
+    release: Rows,
+    truth: Rows,
+    usable: Bools,
+    judged: Bools,
+    notes: Notes,
+) -> None:
+    """Check without a trace that rows with some unchanged values lack the same columns as so many of their records."""
+    known, shown = _unchanged_keys(promise, release, truth, usable)
+    absent, extra = surplus(known, shown)
+    reported = np.isin(shown, shown[absent | extra])
+    rows = np.flatnonzero(judged & ~reported)
+    lacking = [np.concatenate([~one.carried[usable], one.code[rows] < 0]) for one in attributes]
+    joined = dense(np.concatenate([known, shown[rows]]), *lacking)
+    absent, extra = surplus(*np.split(joined, [len(known)]))
+    wrong = np.zeros(len(release), np.bool_)
+    wrong[rows] = absent | extra
+    sentence = "Too few records with the sensitive and carried values of a row lack what the row lacks."
+    notes.violation("wrong-nulls", sentence, rows=wrong)
+
+
+def _unchanged_keys(promise: ReleasedColumns, release: Rows, truth: Rows, usable: Bools) -> tuple[Ints, Ints]:
+    """Number the combinations of values that are published unchanged, of usable records and of released rows."""
     sides = [np.zeros(int(usable.sum()), np.int64)], [np.zeros(len(release), np.int64)]
     for name in (*promise.sensitive, *promise.carry):
         _, true, shown = spelt_codes(name, truth, release)
@@ -101,9 +139,7 @@ def check_membership(promise: ReleasedColumns, release: Rows, truth: Rows, usabl
         sides[1].append(shown)
     joined = dense(*(np.concatenate(pair) for pair in zip(*sides, strict=True)))
     known, shown = np.split(joined, [len(sides[0][0])])
-    absent, extra = surplus(known, shown)
-    notes.violation("not-in-truth", "A released row is not in the truth.", rows=absent)
-    notes.violation("more-often-than-truth", "A row was released more often than it is in the truth.", rows=extra)
+    return known, shown
 
 
 def check_identifiers(

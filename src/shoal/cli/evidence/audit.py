@@ -156,13 +156,15 @@ class _Signer:
 
 def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: Path | None, key: Path | None) -> int:
     from shoal.auditor.attestation import Inputs, verify
+    from shoal.auditor.findings import ROWS
 
     statement, problems = verify(attestation, Inputs(release, policy, truth, trace), key)
     for problem in problems:
         print(problem)
     if not problems:
+        verdict = "nothing broken" + (f" for {ROWS}" if statement.get("about") == ROWS else "")
         print(
-            f"attested: {statement['method']}, nothing broken, {statement['warnings']} warnings, "
+            f"attested: {statement['method']}, {verdict}, {statement['warnings']} warnings, "
             f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"
         )
     return 1 if problems else 0

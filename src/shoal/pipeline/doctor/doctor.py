@@ -140,9 +140,9 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
         except InputError as error:
             remarks.append(Remark("wrong", "source", str(error)))
         empty = pa.RecordBatch.from_pylist([], schema=decoder.schema)
-        types = decoder.types
+        types, counts_rows = decoder.types, decoder.numbers_rows
     remarks += _other_files(policy, files[1:], anonymizer.columns, types)
-    return Sample(_joined(empty, decoded), is_all)
+    return Sample(_joined(empty, decoded), is_all, counts_rows)
 
 
 def _take_messages(
@@ -157,7 +157,7 @@ def _take_messages(
     anonymizer.bind(found.empty.schema)
     if policy.stream.person == ROW:
         remarks.append(row_remark(numbers_rows=found.numbers_rows))
-    sample = Sample(_joined(found.empty, found.parts), found.is_all)
+    sample = Sample(_joined(found.empty, found.parts), found.is_all, found.numbers_rows)
     remarks += [*lag_remarks(policy, sample.batch, found.arrived), *keying_remarks(policy, sample.decoded)]
     return sample
 

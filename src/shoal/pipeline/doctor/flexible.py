@@ -33,8 +33,8 @@ _LONGEST: Final = 10_000
 
 def flexible_remarks(policy: Policy, method: FlexibleSection, sample: Sample) -> Iterator[Remark]:
     """Remarks about a sample before the method is tried."""
-    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
-    seen = f"{people:,} different people, k = {method.k:,}"
+    people, words = sample.counted(policy.stream.person)
+    seen = f"{words}, k = {method.k:,}"
     if people >= method.k:
         yield Remark("good", "people", seen)
     else:

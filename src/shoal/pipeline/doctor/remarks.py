@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.decode.base import Decoded
 from shoal.methods.settings import Duration
@@ -41,7 +42,7 @@ def files_remark(files: int) -> Remark:
 def row_remark(*, numbers_rows: bool) -> Remark:
     """What ``person = "row"`` means, by whether rows are numbered or the input has a column of that name."""
     if numbers_rows:
-        words = "every row counts as one person; if a person can have several rows, name the column of persons"
+        words = "rows, not people, are counted; if a person can have several rows, name the column of persons"
         return Remark("look", "person", f'person = "row": {words}')
     words = "which is taken as the column of persons; rename it if every row is meant to be one person"
     return Remark("look", "person", f"the input has a column 'row', {words}")
@@ -53,6 +54,13 @@ class Sample:
 
     decoded: Decoded
     is_all: bool
+    counts_rows: bool = False
+    """Whether rows are counted, because nothing says whose they are."""
+
+    def counted(self, person: str | None) -> tuple[int, str]:
+        """How many people there are, or rows in their place, and that in words."""
+        found = pc.count_distinct(self.batch.column(person)).as_py()
+        return found, f"{found:,} {'rows, not people' if self.counts_rows else 'different people'}"
 
     @property
     def batch(self) -> pa.RecordBatch:

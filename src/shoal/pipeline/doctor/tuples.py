@@ -61,8 +61,8 @@ def _group_remarks(method: TupleSection) -> Iterator[Remark]:
 
 
 def _people_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
-    people = pc.count_distinct(sample.batch.column(policy.stream.person)).as_py()
-    seen = f"{people:,} different people, k = {method.k:,}"
+    people, words = sample.counted(policy.stream.person)
+    seen = f"{words}, k = {method.k:,}"
     if people >= method.k:
         yield Remark("good", "people", seen)
     elif sample.is_all:

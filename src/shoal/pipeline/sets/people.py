@@ -35,6 +35,8 @@ class SetFacts:
     longest: int = 0
     labels: tuple[str, ...] = ()
     """The items, in order of first appearance."""
+    counts_rows: bool = False
+    """Whether every row is a record, because nothing says whose it is."""
     near: str | None = None
     """What to say about items that the generalization lists in another spelling."""
 
@@ -99,6 +101,7 @@ class LocalPeople:
         self._sets = reader.result()
         facts.rows, facts.refused = reader.rows, reader.refused
         facts.near = reader.near.words(of="unknown items") if reader.near is not None else None
+        facts.counts_rows = self._policy.stream.person is None or bool(reader.numbers_rows)
         self._facts = facts
         return self._counted()
 

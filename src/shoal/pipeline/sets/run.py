@@ -12,7 +12,7 @@ import pyarrow as pa
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.crypto.private_files import sync_folder
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import BatchMethod
+from shoal.methods.base import BatchMethod, said_of_rows
 from shoal.methods.registry import METHODS
 from shoal.methods.release import Refusal
 from shoal.methods.sets.local_result import LocalKmResult
@@ -125,6 +125,7 @@ class SetRun:
         self._note_reading(facts)
         self.letters.commit()
         summary = self.summary
+        self.counts_rows = facts.counts_rows
         summary.files, summary.records = len(self.files), facts.people
         summary.empty_records, summary.items = facts.people - facts.records, len(facts.labels)
         self._warn_of_refused()
@@ -215,7 +216,8 @@ class SetRun:
         summary.error = published_error(result.error)
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
-        summary.statement = result.certificate.statement + drop_statement(self.method.drop_rare)
+        self.promised = result.certificate.statement + drop_statement(self.method.drop_rare)
+        summary.statement = said_of_rows(self.promised) if self.counts_rows else self.promised
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any, shown: Shown) -> dict[str, Any]:
@@ -224,7 +226,7 @@ class SetRun:
         content["seed"] = self.method.seed  # what is counted needs none, but rows are shuffled by it
         summary = self.summary
         content = {
-            "method": self.method.METHOD, "statement": summary.statement, **content, "released": summary.released,
+            "method": self.method.METHOD, "statement": self.promised, **content, "released": summary.released,
             "error": summary.error, "error_kind": summary.error_kind, "blocks_before": summary.blocks_before,
             "blocks": summary.blocks_after, "blocks_used": summary.blocks_used,
             "generalize": self.method.generalize.way, "settings": self.settings.to_dict() | {"seed": self.method.seed},

@@ -34,6 +34,7 @@ Hashes = npt.NDArray[np.uint64]
 def audit_table(engine: Engine, policy: Policy, table: Any, max_memory: int | None) -> AuditReport:
     """Check a table against ``[table]`` of a policy."""
     promise, notes = read_promise(policy), Notes()
+    notes.counts_rows = promise.person is None
     expected = Format.of(policy.section("sink"))
     shares = shares_of(table, _TABLE, expected, max_memory)
     population = policy.section("table").get("population")

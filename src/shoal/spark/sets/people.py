@@ -155,6 +155,7 @@ class SparkPeople:
         columns = (method.item,) if self.policy.stream.person is None else (self.policy.stream.person, method.item)
         with make_decoder(self.policy, files[0], columns) as decoder:
             types = decoder.types
+            self.facts.counts_rows = self.policy.stream.person is None or decoder.numbers_rows
         work = ReadSetFiles(self.policy, tuple(files), types, self.recipe)
         read = mapped(self.session.range(0, len(files), 1, len(files)), work, READ).persist()
         return self._gather(read, letter)

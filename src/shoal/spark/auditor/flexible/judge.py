@@ -13,6 +13,7 @@ from shoal.auditor.flexible.calibration import check_claims, read_claims
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise
 from shoal.auditor.policy import Policy
 from shoal.auditor.released_columns import METADATA_SENTENCE
+from shoal.auditor.tuples.filled import FilledCells
 from shoal.spark.auditor.carried_columns import ColumnPart, note_columns
 from shoal.spark.auditor.engine import Engine, Step
 from shoal.spark.auditor.facts import NO_ROWS
@@ -65,6 +66,7 @@ class _Judge:
         promise, notes, files, facts = self._promise, self._notes, self._files, Facts()
         for part in self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)):
             facts.merge(part)
+        notes.counts_rows = promise.person == "row" and not facts.has_row_column
         require_truth(facts, (promise.person, *promise.columns), promise.person)
         if not check_release(facts, promise.columns, notes):
             return
@@ -151,6 +153,7 @@ def _measure_records(plan: Plan, checked: Sequence[Checked], notes: Notes) -> No
         delays.update(part.delays)
         needed.update(part.records_by_k)
     metrics["verdicts"] = {name: verdicts[name] for name in names}
+    sum((part.filled for part in checked), FilledCells()).note(notes, is_asked=False)
     if plan.promise.measured:
         metrics["records_by_k"] = {str(k): needed[k] for k in sorted(needed)}
     if delays:

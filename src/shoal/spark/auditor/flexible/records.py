@@ -21,6 +21,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import mentioned_people
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.tuples.clusters import check_cover, check_values
+from shoal.auditor.tuples.filled import FilledCells, count_filled
 from shoal.auditor.tuples.promise import NumberRule
 from shoal.auditor.tuples.truth import check_unchanged, names_someone, read_records
 from shoal.auditor.tuples.values import Attribute, Labels, Spans
@@ -86,6 +87,7 @@ class Checked:
     """By column: the sum over all rows, rows with a value, and all rows."""
     lossy: dict[str, float]
     """By column: the sum over rows with a value."""
+    filled: FilledCells
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class CheckRecords:
         if not promise.root:
             check_root(attributes, notes)
         check_cover(attributes, trace.row, np.append(records.usable, False)[trace.row], notes, missing="exact")
-        check_unchanged(promise, release, truth, trace.row, notes)
+        unchanged = check_unchanged(promise, release, truth, trace.row, notes)
         self._check_names(release, truth, trace.row, notes)
         k = row_k(promise, attributes, trace.row)
         check_in_force(trace, k, plan.calibration, notes)
@@ -117,6 +119,7 @@ class CheckRecords:
             Checked(
                 notes.findings, Counter(notes.metrics["verdicts"]), Counter(needed[records.usable].tolist()),
                 _delays(rows), *_losses(attributes, ~release.broken),
+                count_filled(attributes, trace.row, unchanged),
             )
         )  # fmt: skip
         yield from self._pending(number, truth, attributes, records.usable, trace, needed)

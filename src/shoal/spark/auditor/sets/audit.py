@@ -69,6 +69,7 @@ def _judge(
         files = replace(files, trace=[])
     bins = bins_for(max(facts.count("truth"), facts.count("release")), engine.tasks)
     there = facts.columns.get("truth", [])
+    notes.counts_rows = promise.person == "row" and not facts.has_row_column
     plan = Plan(
         policy, promise, column, tuple(facts.all_labels("release")), tuple(facts.all_labels("truth")),
         {key: facts.first(*key) for key in facts.rows}, facts.count("release"),

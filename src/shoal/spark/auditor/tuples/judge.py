@@ -15,6 +15,7 @@ from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
 from shoal.auditor.tuples.clusters import Losses
 from shoal.auditor.tuples.deadlines import WrittenDelays
 from shoal.auditor.tuples.events import FirstRows
+from shoal.auditor.tuples.filled import FilledCells
 from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.spark.auditor.carried_columns import ColumnPart, note_columns
 from shoal.spark.auditor.engine import Engine, Step
@@ -62,6 +63,7 @@ class _Judge:
         promise, notes, files = self._promise, self._notes, self._files
         facts = merged_facts(self._engine.run([*files.release, *files.truth], ReadFacts(self._policy, promise)))
         time = (promise.time,) if promise.is_timed and promise.time is not None else ()
+        notes.counts_rows = promise.person == "row" and not facts.has_row_column
         require_truth(facts, (promise.person, *promise.columns, *time), promise.person)
         if not check_release(facts, promise.columns, notes):
             return
@@ -135,6 +137,8 @@ class _Judge:
         metrics["root_rows"] = sum(part.root_rows for part in checked)
         known = any(part.known for part in checked)
         sum((part.losses for part in checked), Losses()).note(notes, has_records=known)
+        filled = sum((part.filled for part in checked), FilledCells())
+        filled.note(notes, is_asked=self._promise.asks_for_filled)
         if undecided and not self._promise.is_timed:
             notes.skip("Whether records were pending at a flush was not checked: not on Spark.")
 

@@ -24,6 +24,7 @@ from shoal.auditor.tuples.clusters import (
 )
 from shoal.auditor.tuples.deadlines import WrittenDelays, check_written_delays
 from shoal.auditor.tuples.events import note_events
+from shoal.auditor.tuples.filled import FilledCells, count_filled
 from shoal.auditor.tuples.trace import Decisions
 from shoal.auditor.tuples.truth import (
     ReleasedColumns,
@@ -56,6 +57,7 @@ class Checked:
     undecided: int
     root_rows: int
     known: int
+    filled: FilledCells
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,8 @@ class CheckRecords:
         link = link_of(decisions, records.usable)
         check_values(attributes, release.broken, notes)
         check_roots(attributes, link.is_root, notes)
-        missing = "exact" if promise.keeps_record_nulls else promise.missing
-        check_cover(attributes, link.row, link.known, notes, missing=missing, exempt=link.is_root)
-        check_unchanged(promise, release, truth, link.row, notes)
+        check_cover(attributes, link.row, link.known, notes, missing=promise.rule_of_nulls, exempt=link.is_root)
+        unchanged = check_unchanged(promise, release, truth, link.row, notes)
         self._check_names(release, truth, link.row, notes)
         if plan.has_events:
             early = entries.decisions.row + first > entries.event
@@ -99,6 +100,7 @@ class CheckRecords:
             Checked(
                 notes.findings, sum_loss(attributes, link, decisions), delays or WrittenDelays(), undecided,
                 int(link.is_root.sum()), int(link.known.sum()),
+                count_filled(attributes, link.row, unchanged, link.is_root),
             )
         )  # fmt: skip
         yield from self._on(release, truth, attributes, entries, link, arrived)

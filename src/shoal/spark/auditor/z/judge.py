@@ -55,6 +55,7 @@ def _judge(engine: Engine, policy: Policy, promise: ZPromise, files: Files, note
     facts = FileFacts()
     for part in engine.run([*files.release, *files.truth], ReadFacts(policy)):
         facts.add(part)
+    notes.counts_rows = promise.person == "row" and not facts.has_row_column
     require_truth(facts, promise.columns, promise.person)
     if not check_release(facts, promise.columns, notes):
         return
