@@ -49,8 +49,9 @@ class LeastLoss(StreamMethod):
     """k-anonymity of a tuple stream within a deadline, with little loss: the method we recommend.
 
     There is one window, whatever attributes tuples carry. An expiring tuple's cluster grows by the tuples that widen
-    its ranges and labels least (of those that lack the same attributes, unless ``missing`` says otherwise); tuples that are hard to place, or have waited long, get a small preference, because
-    they have to be published later too. A recently published cluster is reused where that is not worse.
+    its ranges and labels least, by default among those that lack the same attributes. Tuples that are hard to place, or
+    have waited long, get a small preference, because they have to be published later too. A recently published cluster
+    is reused where that is not worse.
 
     Do not use it where records must not wait (see :class:`shoal.ZAnonymity`), or, unless ``groups=True``, where an
     attacker knows when tuples arrived.
