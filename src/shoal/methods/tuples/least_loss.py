@@ -49,8 +49,9 @@ class LeastLoss(StreamMethod):
     """k-anonymity of a tuple stream within a deadline, with little loss: the method we recommend.
 
     There is one window, whatever attributes tuples carry. An expiring tuple's cluster grows by the tuples that widen
-    its ranges and labels least; tuples that are hard to place, or have waited long, get a small preference, because
-    they have to be published later too. A recently published cluster is reused where that is not worse.
+    its ranges and labels least, by default among those that lack the same attributes. Tuples that are hard to place, or
+    have waited long, get a small preference, because they have to be published later too. A recently published cluster
+    is reused where that is not worse.
 
     Do not use it where records must not wait (see :class:`shoal.ZAnonymity`), or, unless ``groups=True``, where an
     attacker knows when tuples arrived.
@@ -71,8 +72,9 @@ class LeastLoss(StreamMethod):
         How long a tuple may be pending, and how long a published cluster accepts more: counts of arrivals (by default
         2000 and 200), or durations such as ``"30s"``, which need a time column.
     missing, min_carriers
-        ``"covered"`` (default), ``"hidden"`` or ``"paper"``; with ``"covered"`` an attribute is shown where at least
-        ``min_carriers`` people of the cluster carried it, by default half of k.
+        ``"own"`` (default): rows are published with rows that lack the same attributes. ``"hidden"``: an attribute is
+        shown where all of a cluster carry it; ``"covered"``: where at least ``min_carriers`` people of it do, by
+        default half of k, also in rows that lack it. ``"paper"`` is not k-anonymous.
     l, entropy_l, t, reference
         What is required of sensitive columns: different values, entropy, closeness to a reference.
     groups, suppressed
@@ -87,9 +89,9 @@ class LeastLoss(StreamMethod):
     >>> from shoal.schema import Numeric, Schema
     >>> schema = Schema(person="id", quasi=[Numeric("age", low=0, high=100), Numeric("height", low=100, high=220)])
     >>> least = LeastLoss(schema, k=2, deadline=2, reuse=0)
-    >>> for who, age, height in (("ann", 31, 170), ("bob", 60, 180), ("cat", 33, None)):
+    >>> for who, age, height in (("ann", 31, 170), ("bob", 60, 180), ("cat", 33, 176)):
     ...     rows = least.push({"id": who, "age": age, "height": height})
-    >>> rows[0] == rows[1] == {"age": {"lo": 31.0, "hi": 33.0}, "height": {"lo": 170.0, "hi": 170.0}}
+    >>> rows[0] == rows[1] == {"age": {"lo": 31.0, "hi": 33.0}, "height": {"lo": 170.0, "hi": 176.0}}
     True
 
     Notes
