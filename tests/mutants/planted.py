@@ -869,7 +869,7 @@ MUTANTS: Final = (
     Mutant(
         "inspection/proposal.py",
         "a doubtful person is not asked about",
-        "if found.candidates and [one.column for one in found.candidates] != [ROW]:",
+        "if found.candidates and [one.column for one in found.candidates] != [ROWS]:",
         "if False:",
         "tests/inspection/test_proposal.py",
     ),
