@@ -2,7 +2,7 @@
 
 Every data set of the folder, with up to seven quasi-identifiers; values of one, two, half or all columns are removed at
 random. The others are FADS, CASTLE and K-VARP, all with `missing = "covered"`. Two lanes of least-loss are
-compared with one. Least-loss is also run with `missing = "own"` and `"hidden"`: what is lost, suppressed and made up.
+compared with one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from shoal.reproduce.data.streams import Stream
 OTHERS = (Fads, Castle, KVarp)
 CROWDS = (5, 10, 50, 100)
 BEARABLE = 1.02
-MODES = ("own", "hidden", "covered")
-WAYS = ("as it is", "one 40%", "half 60%", "all 25%")
 
 
 def missing(quasi: Sequence[str]) -> dict[str, Mapping[str, float]]:
@@ -38,31 +36,10 @@ def missing(quasi: Sequence[str]) -> dict[str, Mapping[str, float]]:
 
 def loss(method: Any, stream: Stream, k: int) -> float:
     """The average loss over the attributes rows carry; suppressed rows lose 1."""
-    return float(decided(method, stream, k, "covered")["loss"])
-
-
-def decided(method: Any, stream: Stream, k: int, mode: str) -> Mapping[str, Any]:
-    """The metrics of a method that has decided a whole stream."""
-    deadline = min(1000, len(stream) // 4)
-    made = method(stream.schema, k=k, deadline=deadline, reuse=200, missing=mode, key=bytes(16))
+    made = method(stream.schema, k=k, deadline=min(1000, len(stream) // 4), reuse=200, missing="covered", key=bytes(16))
     made.push_batch(stream.table)
     made.flush()
-    found: Mapping[str, Any] = made.metrics
-    return found
-
-
-def modes(stream: Stream, k: int) -> list[list[str]]:
-    """What each mode loses, suppresses and makes up, for some ways of missing."""
-    rows = []
-    for way in WAYS:
-        holed = without(stream, missing(stream.quasi).get(way, {}))
-        cells, row = len(stream) * len(stream.quasi), [stream.name, way, str(k)]
-        gaps = sum(holed.table.column(name).null_count for name in stream.quasi) / cells
-        found = [decided(LeastLoss, holed, k, mode) for mode in MODES]
-        row += [f"{gaps:.1%}", *(f"{one['loss']:.3f}" for one in found)]
-        row += [f"{one['suppressed'] / len(stream):.1%}" for one in found]
-        rows.append([*row, f"{found[-1]['filled'] / cells:.1%}"])
-    return rows
+    return float(made.metrics["loss"])
 
 
 def ratios(stream: Stream, crowds: Sequence[int]) -> dict[str, list[float]]:
@@ -98,18 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     streams = real_streams(given.data, rows) if given.data else synthetic_streams(rows)
     report = Report(__file__, given, data=", ".join(streams) if given.data else "synthetic")
     crowds = CROWDS[:1] if given.tiny else CROWDS
-    table, cases, in_lanes, in_modes = [], [], [], []
+    table, cases, in_lanes = [], [], []
     for name, stream in streams.items():
         found = ratios(first_columns(stream), crowds)
         cases += [(ratio, name, way, k) for way, row in found.items() for k, ratio in zip(crowds, row, strict=True)]
         table.append([name, *map(_span, found.values())])
         own = lanes(stream, (3,) if given.tiny else (5, 50), 100 if given.tiny else 2000)
         in_lanes.append([name, *map(_span, own.values())])
-        in_modes += [row for k in ((3,) if given.tiny else (5, 50)) for row in modes(first_columns(stream), k)]
     report.table("ratios", ["data", *missing(["a", "b"])], table)
     report.table("lanes", ["data", *missing(["a", "b"])], in_lanes)
-    titles = [*(f"loss, {mode}" for mode in MODES), *(f"suppressed, {mode}" for mode in MODES), "made up, covered"]
-    report.table("modes", ["data", "removed", "k", "missing", *titles], in_modes)
     worse = sorted((case for case in cases if case[0] > BEARABLE), reverse=True)
     named = "; ".join(f"{name}, {way}, k = {k}: {ratio - 1:+.1%}" for ratio, name, way, k in worse)
     report.text("cases", f"{len(cases)} cases; more than 2% worse than the best other: {len(worse)}. {named}".strip())

@@ -167,8 +167,22 @@ def test_sets_of_unknown_items(tmp_path: Path, sites: str, released: int) -> Non
 
 
 def test_a_frame_says_the_same_in_its_warnings() -> None:
-    table = pa.table({"who": ["a", "b", "c"], "age": [1, 2, 3]})
-    result = shoal.anonymize(table, k=5, person="who", quasi=["age"])
+    table = pa.table({"who": [row // 2 for row in range(60)], "age": list(range(60))})
+    result = shoal.anonymize(table, k=25, person="who", quasi=["age"], deadline=30)  # 31 rows pending are of 16 people
     assert len(result) == 0
-    assert [text for text in result.warnings if text.startswith("nothing was released of 3 rows")]
+    assert [text for text in result.warnings if text.startswith("nothing was released of 60 rows")]
     assert "nothing was released" in repr(result)
+
+
+def test_values_that_stand_where_a_record_has_none_are_warned_of(tmp_path: Path) -> None:
+    rows = people(*[30, "", 31, 32] * 5)
+    policy = PEOPLE.format(k=2).replace('"fads"', '"k-varp"')
+    ended = ran(tmp_path, policy, rows)
+    assert ended.code == 0
+    ages = [line.split('","')[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    assert all(age.startswith('"[') for age in ages), "five of the records have none"
+    assert ended.sentences == [
+        "shoal: warning: 5 published values stand where the record has none, so means and shares of the release "
+        'are wrong; set [anonymize] missing = "hidden", or "covered" if that is meant'
+    ]
+    assert ran(tmp_path, policy.replace("k = 2", 'k = 2\nmissing = "covered"'), rows).sentences == []

@@ -124,7 +124,7 @@ FOR_ALL_TUPLES = [
     Change("deadline", TIMED),
     Change("deadline", {**TIMED, "deadline": "60s"}, TIMED),
     *to("reuse", 30, 0),
-    Change("reuse", {**TIMED, "reuse": "5s"}, TIMED),
+    Change("reuse", {**TIMED, "missing": "covered", "reuse": "5s"}, {**TIMED, "missing": "covered"}),
     *to("l", 3),
     *to("entropy_l", 2.5),
     *to("t", 0.4),
@@ -136,7 +136,7 @@ FOR_ALL_TUPLES = [
     *to("max_gap", "200d", **TIMED),
 ]
 OWN_OF_TUPLES = {
-    "least-loss": [*to("candidates", 3), *to("threads", 2, **LANES)],
+    "least-loss": [*to("candidates", 3, missing="covered"), *to("threads", 2, **LANES)],
     "fast": [*to("threads", 1, 3, **{**LANES, "deadline": 96}), *to("round", 20, **LANES)],
     "castle": [*to("beta", 2), *to("mu", 1)],
     "k-varp": [*to("likeness", 0.1, 0.8, k=5, deadline=20)],

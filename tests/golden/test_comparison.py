@@ -13,7 +13,7 @@ from tests.golden import comparison, digests
 from tests.golden.comparison import Difference, described, differences, explains, line_of, mark
 from tests.golden.fingerprints import agreed
 
-WATCHED = ["sets counted", "stream fads-plain", "stream k-varp-paper", "stream z-drop"]
+WATCHED = ["sets counted", "stream fads-covered", "stream k-varp-paper", "stream z-drop"]
 OLD = {"a": {"rows": "1", "trace": "2"}, "b": {"rows": "3"}}
 NEW = {"a": {"rows": "1", "trace": "9"}, "c": {"rows": "4"}}
 
@@ -57,7 +57,7 @@ def test_a_changed_rule_is_reported_where_it_counts(command, monkeypatch):
     code, lines = command()
     found = reported(lines)
     assert code == 1
-    assert {"rows", "trace", "outcome", "published"} <= found["stream fads-plain"]
+    assert {"rows", "trace", "outcome", "published"} <= found["stream fads-covered"]
     assert found.get("stream k-varp-paper", set()) <= {"guarantee", "audit", "audit of spoilt rows"}
     assert not found.keys() & {"sets counted", "stream z-drop"}
 

@@ -184,3 +184,11 @@ CELLS = st.sampled_from(["ann", "bob", "3", "4.5", "2019", "2020", "", "NA", "20
 def test_any_records_are_weighed(records: list[list[str]], is_csv: bool) -> None:
     assert has_header(records, is_csv=is_csv) in (True, False)
     assert not is_csv or has_header(records, is_csv=True) or not has_header(records, is_csv=False)
+
+
+def test_lines_longer_than_a_cell_may_be_are_split() -> None:
+    """For a delimiter that does not occur in it, the line is one cell of more than 131,072 characters."""
+    line = ", ".join(["-2.48"] * 20_000)
+    found = layout(line, line, header=False)
+    assert found.delimiter == ","
+    assert len(found.names) == 20_000

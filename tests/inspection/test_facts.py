@@ -19,7 +19,7 @@ def one(values: list, *, converts: bool = False):
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([1, 2, None], "whole"), ([1.5, None], "number"), ([True, False], "truth"), (["a", "b"], "text"),
+        ([1, 2, None], "whole"), ([1.5, None], "number"), ([True, False], "text"), (["a", "b"], "text"),
         ([["a"], ["b", "c"]], "list"), ([None, None], "empty"), (["2026-01-02", "2026-01-03"], "moment"),
         (["2026-01-02T03:04:05Z"], "moment"), (["12", "13"], "text"), (["2026-99-99"], "text"),
     ],
@@ -33,6 +33,20 @@ def test_kinds_of_typed_columns(values, kind):
 )
 def test_numbers_in_text_files(values, kind):
     assert one(values, converts=True).kind == kind
+
+
+@pytest.mark.parametrize("first", [2**53 + 1, -(2**60), 2**63])
+def test_whole_numbers_that_floats_cannot_hold_are_codes(first):
+    values = pa.array([first, None, first + 1], pa.uint64() if first == 2**63 else pa.int64())
+    facts = look(pa.table({"c": values}))["c"]
+    assert (facts.kind, facts.distinct, facts.missing) == ("text", 2, 1)
+    assert facts.values.to_pylist() == [str(first), None, str(first + 1)]
+    assert one([2**53, -(2**53)]).kind == "whole"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ts", "moment"), ("created_at", "moment"), ("status", "text")])
+def test_nanoseconds_are_moments_if_their_name_says_so(name, kind):
+    assert look(pa.table({name: [1_772_000_000_000_000_001, 1_772_000_000_000_000_002]}))[name].kind == kind
 
 
 def test_a_few_broken_numbers_do_not_make_a_column_text():
@@ -114,6 +128,12 @@ def test_domains_of_moments(days, low, high, grid):
 
 def test_a_column_without_a_domain():
     assert domain_of(one([5, 5])) is None
+
+
+@pytest.mark.parametrize("values", [[1.5e-17, 4e-16], [0.5, 3e17]])
+def test_numbers_that_no_policy_can_write_have_no_domain(values):
+    assert domain_of(one(values)) is None
+    assert domain_of(one([number * 1e4 if number < 1 else number / 1e4 for number in values])) is not None
 
 
 @pytest.mark.parametrize(

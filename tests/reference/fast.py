@@ -45,6 +45,10 @@ class LaneTwin(TupleTwin):
     every `deadline` arrivals, and at least 64 (64 where it is a duration). Where the deadline is a duration, there
     should be one lane for 4 k pending tuples.
 
+    With missing="own" only complete tuples are dealt by the cuts. One that lacks the attributes a, b, … (numbered from
+    1) goes to lane (a + b + …) mod the number of lanes, as do clusters that show what it has. A lane suppresses it at
+    once, because no other has tuples that lack the same.
+
     Where lanes are cut is free: `dealings` has the cuts, by the rows that are pending then. Clusters are dealt like
     tuples, by the middle of what they show, and by their numbers where the attribute is -1.
     """
@@ -82,6 +86,8 @@ class LaneTwin(TupleTwin):
 
     def home(self, places: Sequence[float | None], is_odd: bool) -> int:
         home = 0
+        if self.missing == "own" and None in places:
+            return sum(at + 1 for at, place in enumerate(places) if place is None) % len(self.used)
         for divided, made, attribute, cut in self.cuts:
             place = places[attribute]
             if home == divided and (is_odd if attribute < 0 else place is not None and place > cut):
@@ -157,7 +163,8 @@ class LaneTwin(TupleTwin):
             oldest = next(iter(lane.held.values()))
             if oldest.due > self.now:
                 break
-            made = lane.decide(oldest, oldest.due if self.by == "time" else self.now, can_wait=len(self.used) > 1)
+            may_stop = len(self.used) > 1 and not (self.missing == "own" and None in oldest.values)
+            made = lane.decide(oldest, oldest.due if self.by == "time" else self.now, can_wait=may_stop)
             if not made:
                 raise Stuck
             decisions += made

@@ -208,7 +208,8 @@ class LeastLossTwin(TupleTwin):
     def chosen_members(self, first: Held, held: Sequence[Held]) -> list[Held] | None:
         wanted, pool = self.k, [first, *self.allowed(first, held)]
         self.left_out = self.not_planned(first, pool, wanted)
-        is_floored = self.always_exchanges or any(len(one.carried) < len(self.attributes) for one in self.held.values())
+        is_varied = self.missing != "own" and any(None in one.values for one in self.held.values())
+        is_floored = self.always_exchanges or is_varied
         members, scores = self.grow([first], pool, wanted, self.floor if is_floored else 0.0)
         if len(members) < self.k:
             return None

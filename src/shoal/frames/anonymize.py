@@ -13,10 +13,14 @@ import pyarrow.compute as pc
 
 from shoal.crypto.keys import as_secret
 from shoal.errors import PolicyError
-from shoal.frames.libraries import Intervals, from_arrow, library_of, to_arrow
+from shoal.frames.arguments import Arguments
+from shoal.frames.feasibility import require_people, require_roles, require_usable
+from shoal.frames.frame_input import read_frame
+from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
 from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
+from shoal.inspection.column_names import printable
 from shoal.inspection.events import nanoseconds
 from shoal.inspection.facts import as_moments
 from shoal.inspection.wishes import ROWS
@@ -95,6 +99,11 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     settings
         Further parameters of the method, such as ``deadline=5000`` or ``l=3``.
 
+    Raises
+    ------
+    shoal.ShoalError
+        If an argument or a column cannot be used; it says which, and what to do. All wrong arguments are listed.
+
     Examples
     --------
     >>> import pyarrow as pa, shoal
@@ -103,40 +112,59 @@ def anonymize(  # noqa: PLR0913 - one keyword for each role and parameter
     >>> result.counts["released"], result.frame.column_names, result.audit().ok
     (60, ['age'], True)
     """
-    library, (table, index) = library_of(frame), to_arrow(frame)
-    wishes = Wishes(
-        person=person, time=time, quasi=_names(quasi), sensitive=_names(sensitive), carry=_names(carry),
-        attribute=attribute, items=items, method=method, k=k, z=z, m=m, window=window, settings=settings,
-        index=index,
+    arguments = Arguments(
+        {
+            "k": k, "z": z, "m": m, "person": person, "quasi": quasi, "sensitive": sensitive, "carry": carry,
+            "time": time, "attribute": attribute, "items": items, "window": window, "method": method,
+            "policy": policy, "intervals": intervals, "key": key,
+        },
+        settings,
     )  # fmt: skip
+    read = read_frame(frame)
+    if intervals == "interval" and read.library != "pandas":
+        raise PolicyError('intervals: "interval" is for pandas; choose text, columns, middle or struct')
+    wishes = arguments.wishes(read)
     if policy is None:
-        result = _guess_and_run(table, wishes, key)
+        result, checked = _guess_and_run(read.table, wishes, key)
     elif wishes.names():
         raise PolicyError(f"{', '.join(wishes.names())}: the policy states it; give the policy alone")
     else:
         content, checked = _read(policy)
-        result = _run(table, checked, content, None, key)
-    return replace(result, frame=from_arrow(result.rows, library, intervals))
+        require_people(read.table, checked)
+        result = _run(read.table, checked, content, None, key)
+    used = {checked.stream.person, *result.rows.column_names}
+    dropped = [*(repr(printable(name)) for name in read.index if name not in used), *read.row_labels]
+    shown = write_frame(result.rows, read, _unchanged(checked), intervals)
+    return replace(result, frame=shown, dropped_index=", ".join(dropped))
 
 
-def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> Anonymized:
+def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[Anonymized, Policy]:
+    require_usable(table, wishes)
     facts = look(table)
     proposal = propose(facts, wishes)
+    require_roles(proposal, wishes)
     if proposal.family == "z":  # a frame is not a stream: its rows may come in any order
         order = np.argsort(nanoseconds(as_moments(facts[proposal.stream["time"]]))[0], kind="stable")
         table = table.take(pa.array(order))
         facts = look(table)
         proposal = propose(facts, wishes)
-    table, content = _with_moments(table, facts, proposal), proposal.content
+    table, content = _with_whole_people(_with_moments(table, facts, proposal), proposal), proposal.content
     item = proposal.anonymize.get("item")
     if item is not None and facts[item].separator is not None:
         split = pc.split_pattern(table.column(item).cast(pa.string()), facts[item].separator)
         table = table.set_column(table.column_names.index(item), item, split)
-    return _run(table, parse_policy({**_PLACES, **content}), content, proposal, key)
+    try:
+        policy = parse_policy({**_PLACES, **content})
+    except PolicyError as error:  # they are keywords here, not keys of a file
+        raise PolicyError([problem.removeprefix("[anonymize] ") for problem in error.problems]) from None
+    require_people(table, policy, wishes)
+    return _run(table, policy, content, proposal, key), policy
 
 
-def _names(given: Sequence[str] | str | None) -> Sequence[str] | None:
-    return [given] if isinstance(given, str) else given
+def _unchanged(policy: Policy) -> set[str]:
+    """Columns that are published as they are, with their types."""
+    time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
+    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
@@ -156,7 +184,7 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
     for name in {*quasi, proposal.stream.get("time")} - {None}:
         one = facts[name]
         is_range = quasi.get(name, {}).get("kind") == "numeric" and isinstance(quasi[name]["low"], str)
-        if one.kind == "whole" and (is_range or one.time_unit not in (None, "s")):
+        if pa.types.is_integer(table.column(name).type) and (is_range or one.time_unit not in (None, "s")):
             moments = table.column(name).cast(pa.int64()).cast(pa.timestamp(one.time_unit or "s"))
         elif one.kind == "moment" and one.is_converted and is_range:
             found, usable = column_ns(table.column(name).combine_chunks())
@@ -165,6 +193,19 @@ def _with_moments(table: pa.Table, facts: Mapping[str, Facts], proposal: Proposa
             continue
         table = table.set_column(table.column_names.index(name), name, moments)
     return table
+
+
+def _with_whole_people(table: pa.Table, proposal: Proposal) -> pa.Table:
+    """Floats that say whose row it is as whole numbers: pandas makes floats of whole numbers with a gap."""
+    name = proposal.stream.get("person")
+    if name not in table.column_names or not pa.types.is_floating(table.column(name).type):
+        return table
+    column = pc.if_else(pc.is_nan(table.column(name)), None, table.column(name))
+    try:
+        whole = column.cast(pa.int64())
+    except pa.ArrowInvalid:  # it has fractions; the method refuses it
+        return table
+    return table.set_column(table.column_names.index(name), name, whole)
 
 
 def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | None, key: bytes | None) -> Anonymized:

@@ -13,15 +13,17 @@ _WIDTH: Final = 420
 
 
 def html_of(
-    statement: str, counts: Mapping[str, int], losses: Mapping[str, float], roles: Sequence[Role], notes: Sequence[str]
-) -> str:
+    title: str, statement: str, counts: Mapping[str, int], losses: Mapping[str, float], roles: Sequence[Role],
+    notes: Sequence[str],
+) -> str:  # fmt: skip
     """The whole block."""
     shown = {name: count for name, count in counts.items() if name in _COLOURS}
     legend = " · ".join(
         f'<span style="color:{_COLOURS[name]}">■</span> {count:,} {name}' for name, count in shown.items() if count
     )
     parts = [
-        f"<p><b>{escape(statement)}</b></p>", _bar(shown), f"<p>{legend or 'no rows'}</p>", _losses(losses),
+        f"<p><b>{escape(title)}</b></p><p>{escape(statement)}</p>", _bar(shown),
+        f"<p>{legend or 'no rows'}</p>", _losses(losses),
         _roles(roles), "".join(f"<p>⚠ {escape(note)}</p>" for note in notes),
     ]  # fmt: skip
     return f'<div style="max-width:44em">{"".join(parts)}</div>'

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from shoal.auditor import AuditReport, audit, report_windows
+from shoal.auditor.report.evidence_report import EvidenceReport, report_evidence
+from shoal.crypto.safe_open import write_file
+from shoal.errors import OutputError, PolicyError
 from shoal.frames.losses import losses_of
 from shoal.frames.page import html_of
+from shoal.frames.summary import headline, index_note, lines_of
 from shoal.inspection import Proposal
 from shoal.inspection.column_names import printable
 from shoal.inspection.roles import Role
@@ -21,6 +28,15 @@ class Anonymized:
     """An anonymized data frame with what was decided about every row.
 
     ``frame`` may be published, in the order of release; everything else is private, ``trace`` and ``truth`` above all.
+    Do not publish the index or the order of the input with it: either tells whose row is whose.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, shoal
+    >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+    >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
+    >>> print(repr(result).splitlines()[0])
+    <Anonymized: 60 of 60 rows released>
     """
 
     frame: Any
@@ -38,75 +54,135 @@ class Anonymized:
     proposal: Proposal | None
     warnings: tuple[str, ...]
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    dropped_index: str = ""
+    """What the index of a pandas frame had; it is not published."""
 
     @property
     def roles(self) -> list[Role]:
-        """What each column was taken for, and why; empty if a policy was given."""
+        """What each column was taken for, and why; empty if a policy was given.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+        >>> [(role.column, role.role) for role in shoal.anonymize(people, k=5, person="id").roles]
+        [('id', 'person'), ('age', 'quasi')]
+        """
         return [] if self.proposal is None else self.proposal.roles
 
     @property
     def questions(self) -> list[str]:
-        """What was guessed and only a person can decide."""
+        """What was guessed and only a person can decide.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "pulse": [60 + row % 30 for row in range(60)]})
+        >>> shoal.anonymize(people, k=5, person="id").questions
+        ["can somebody know 'pulse' of a person? If not, it may be sensitive or carried"]
+        """
         return [] if self.proposal is None else self.proposal.questions
 
     @property
     def losses(self) -> dict[str, float]:
-        """What was lost of every quasi-identifier, from 0 (all exact) to 1 (nothing left)."""
+        """What was lost of every quasi-identifier, from 0 (all exact) to 1 (nothing left).
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row // 10 * 5 for row in range(60)]})
+        >>> shoal.anonymize(people, k=5, person="id", quasi=["age"]).losses
+        {'age': 0.0}
+        """
         return losses_of(self.rows, self.policy)
 
     def audit(self) -> AuditReport:
-        """Check the release with code that shares nothing with the publisher."""
+        """Check the release with code that shares nothing with the publisher.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+        >>> shoal.anonymize(people, k=5, person="id", quasi=["age"]).audit().ok
+        True
+        """
         return audit(self.rows, truth=self.truth, trace=self.trace, policy=self.policy)
 
-    def report(self) -> str:
-        """The promise, the counts, the roles and the audit as text; for events also who can still be singled out."""
-        lines = [*self._lines(), "", self.audit().text()]
+    def report(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the promise, the counts, the roles and the audit as text; for events also who stands out.
+
+        With a path that ends in ``.html`` also write a page of evidence: promise, audit, simulated attacks, class
+        sizes, losses and utility. The page shows distributions of the input, so only its owner may read it.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+        >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
+        >>> result.report().splitlines()[0]
+        '60 of 60 rows released'
+        """
+        if path is not None:
+            _write_page(Path(path), self._evidence)
+        lines = [headline(self.counts), *lines_of(self), "", self.audit().text()]
         if self.metrics.get("z") is None and self.proposal is not None and self.proposal.family == "z":
             lines += ["", report_windows(self.rows, policy=self.policy, truth=self.truth).text()]
         return "\n".join(lines)
 
-    def plot(self, path: Any = None) -> Any:
-        """Draw what became of the rows and what was lost of each column; return the figure, or write it to a path."""
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """Draw what was lost of each column, how many rows look alike, and what an attacker learns.
+
+        Returns a matplotlib figure, and writes it as a PNG if a path is given. Each attack that was simulated is
+        compared with guessing without the release and with the raw data.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+        >>> figure = shoal.anonymize(people, k=5, person="id", quasi=["age"]).plot()
+        >>> figure.axes[0].get_title(loc="left")
+        'What each column lost'
+        """
         from shoal.figures.release import draw_release
 
-        return draw_release(self.counts, self.losses, path)
+        found = self._evidence.content
+        return draw_release(
+            headline(self.counts), self.counts, self._drawn_losses(found), found["classes"],
+            found["attacks"]["attacks"], path,
+        )  # fmt: skip
 
-    def _lines(self) -> list[str]:
-        shown = ", ".join(f"{count:,} {name}" for name, count in self.counts.items() if count or name == "refused")
-        lines = [f"promise    {self.statement}", f"rows       {shown}"]
-        if self.proposal is not None and self.proposal.missing:
-            lines.append(f"missing    {self.proposal.anonymize['missing']}: {self.proposal.missing}")
-        lines += [f"refused    {text}" for text in self.refused.values()]
-        lines += [f"loss       {printable(name)} {loss:.3f}" for name, loss in self.losses.items()]
-        if self.metrics.get("rare_patterns"):
-            lines.append(f"missing    {self.metrics['rare_patterns']:,} rows suppressed: too few people lack the same "
-                         "columns")  # fmt: skip
-        if self.metrics.get("filled"):
-            lines.append(f"filled     {self.metrics['filled']:,} values where the record has none")
+    @cached_property
+    def _evidence(self) -> EvidenceReport:
+        return report_evidence(self.rows, self.truth, self.policy, trace=self.trace)
+
+    def _drawn_losses(self, found: Mapping[str, Any]) -> dict[str, float]:
+        if "columns" in found:  # also under a policy that is a file
+            losses = {one["name"]: one["loss"] for one in found["columns"]}
+            return {printable(name): losses[name] for name in self.rows.column_names if name in losses}
         if "items_generalized" in self.metrics:
-            found = self.metrics
-            lines.append(f"items      {found['items_generalized']:.1%} of {found['items']:,} are generalized, "
-                         f"{found['occurrences_generalized']:.1%} of what people have")  # fmt: skip
-        if self.metrics.get("items_dropped"):
-            found = self.metrics
-            lines.append(f"dropped    {found['items_dropped']:.1%} of the items, which too few people have: "
-                         f"{found['occurrences_dropped']:.1%} of what people have")  # fmt: skip
-        kept = [one for one in self.roles if one.role != "drop"]
-        lines += [f"role       {printable(one.column)}: {one.role} ({one.reason})" for one in kept]
-        for reason in dict.fromkeys(one.reason for one in self.roles if one.role == "drop"):
-            names = [printable(one.column) for one in self.roles if one.role == "drop" and one.reason == reason]
-            lines.append(f"left out   {', '.join(names)} ({reason})")
-        lines += [f"check      {question}" for question in self.questions]
-        return lines + [f"warning    {text}" for text in self.warnings]
+            return {"different items": self.metrics["items_generalized"],
+                    "what people have": self.metrics["occurrences_generalized"]}  # fmt: skip
+        return {}
 
     def __repr__(self) -> str:
-        return "\n".join(["<Anonymized>", *self._lines()])
+        return "\n".join([f"<Anonymized: {headline(self.counts)}>", *lines_of(self)])
 
     def _repr_html_(self) -> str:
-        return html_of(self.statement, self.counts, self.losses, self.roles, [*self.questions, *self.warnings])
+        notes = [*self.questions, *self.warnings]
+        notes += [f"index: {index_note(self.dropped_index)}"] if self.dropped_index else []
+        return html_of(headline(self.counts), self.statement, self.counts, self.losses, self.roles, notes)
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.rows.__arrow_c_stream__(requested_schema)
+
+
+def _write_page(path: Path, evidence: EvidenceReport) -> None:
+    if path.suffix != ".html":
+        raise PolicyError(f"path: {path.name} does not end in .html; the report is one page of HTML")
+    try:
+        write_file(path, evidence.html(), private=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror}); choose another path") from None

@@ -105,7 +105,10 @@ def _records(head: str, delimiter: str, *, is_cut: bool) -> list[Record]:
 
 
 def _cells(line: str, delimiter: str) -> Record:
-    return next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
+    try:
+        return next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
+    except csv.Error:  # a cell longer than the module allows, as a long line is for a sign that it does not contain
+        return [line]
 
 
 def _is_ragged(cells: Sequence[Record]) -> bool:

@@ -9,14 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.errors import PolicyError
 from shoal.inspection.facts import Facts
+from shoal.schema import Numeric
 
 _FIRST, _LAST = datetime(1824, 1, 1), datetime(2116, 1, 1)
 """Between these are the times that a run can read."""
 
 
 def domain_of(facts: Facts) -> dict[str, Any] | None:
-    """low, high and grid for a policy; None if all values are equal or there are none."""
+    """low, high and grid for a policy; None if all values are equal, there are none, or no policy can write them."""
     if facts.kind == "moment":
         return _moments(facts)
     bounds = pc.min_max(facts.values).as_py()
@@ -27,8 +29,21 @@ def domain_of(facts: Facts) -> dict[str, Any] | None:
     grid = round_step((float(high) - float(low)) / 40)
     if facts.kind == "whole":
         step, grid = max(1.0, step), max(1.0, grid)
-    found = {"low": _multiple(math.floor(low / step), step), "high": _multiple(math.ceil(high / step), step)}
-    return {"kind": "numeric", **found, "grid": _multiple(1, grid), "outside": "clamp"}
+    found = {
+        "low": _multiple(math.floor(low / step), step),
+        "high": _multiple(math.ceil(high / step), step),
+        "grid": _multiple(1, grid),
+    }
+    return {"kind": "numeric", **found, "outside": "clamp"} if _is_writable(found) else None
+
+
+def _is_writable(found: dict[str, Any]) -> bool:
+    """Whether a policy accepts these numbers: p-values of 1e-16 and counts of 1e20 have too many digits for a grid."""
+    try:
+        Numeric("column", **found)
+    except PolicyError:
+        return False
+    return True
 
 
 def round_step(wanted: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Kind = Literal["number", "whole", "moment", "text", "truth", "list", "empty"]
+Kind = Literal["number", "whole", "moment", "text", "list", "empty"]
 Shape = Literal[
     "email", "phone", "ip", "host", "place", "comma", "code", "digits", "path", "date", "words", "set", "free"
 ]
@@ -39,6 +39,8 @@ _SAME_LENGTH: Final = 0.7
 _SEPARATORS: Final = ("|", ";", ",", "\t")
 _CODE_NAME: Final = re.compile(r"(?i)zip|post_?code|postal|plz|icd|area_?code")
 """Columns of codes that look like numbers: their first digits say more than ranges."""
+_EXACT: Final = 2**53
+_TIME_NAME: Final = re.compile(r"(?i)time|date|^ts|ts$|when|moment|(^|_)(at|ns)$")
 _UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _YEARS: Final = (631_152_000, 4_102_444_800)
 """Seconds from 1990 to 2100: numbers in between may be times."""
@@ -83,10 +85,10 @@ def _facts(name: str, column: Any, *, converts: bool) -> Facts:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
-    if pa.types.is_boolean(kind):
-        return _made(name, "truth", column)
+    if pa.types.is_boolean(kind):  # two categories, as TRUE and FALSE in a CSV file are
+        return _of_text(name, column.cast(pa.string()), converts=False)
     if pa.types.is_integer(kind):
-        return _made(name, "whole", column, time_unit=_unit(column))
+        return _made(name, "whole", column, time_unit=_unit(column)) if _is_exact(column) else _of_long(name, column)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _made(name, "number", pc.cast(column, pa.float64()))
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -96,6 +98,19 @@ def _facts(name: str, column: Any, *, converts: bool) -> Facts:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         return Facts(name, "empty", column, column.null_count, 0)
     return _of_text(name, column.cast(pa.string()), converts=converts)
+
+
+def _is_exact(column: Any) -> bool:
+    """Whether all whole numbers are exact as floats, as which ranges of them are computed."""
+    bounds = pc.min_max(column).as_py()
+    return bounds["min"] is None or max(-bounds["min"], bounds["max"]) <= _EXACT
+
+
+def _of_long(name: str, column: Any) -> Facts:
+    """Whole numbers of 17 digits and more: nanoseconds since 1970, or codes."""
+    if _unit(column) == "ns" and _TIME_NAME.search(name):
+        return _made(name, "moment", column.cast(pa.int64()).cast(pa.timestamp("ns")), time_unit="ns")
+    return _of_text(name, column.cast(pa.string()), converts=False)
 
 
 def _of_text(name: str, column: Any, *, converts: bool) -> Facts:
@@ -150,7 +165,7 @@ def _unit(column: Any) -> str | None:
     known = column.drop_null()
     if not len(known):
         return None
-    middle = pc.quantile(known, 0.5)[0].as_py()
+    middle = pc.quantile(known.cast(pa.float64(), safe=False), 0.5)[0].as_py()
     return next((unit for unit, size in _UNITS.items() if _YEARS[0] <= middle / size <= _YEARS[1]), None)
 
 

@@ -39,7 +39,6 @@ _MOST_SUPPRESSED: Final = 0.1
 """The share of rows that may be suppressed because too few lack the same columns."""
 _FEW_COMMON: Final = 0.1
 """The share of events that z-anonymity would publish, below which rows are generalized instead."""
-_NO_RANGES: Final = "its numbers are all equal, or too large or too small to be written as ranges"
 _AGAIN: Final = 3
 """Rows for each value from which on a column may be what several people did."""
 
@@ -268,7 +267,7 @@ class _Proposer:
         one = self.facts[name]
         risk = self.measure.of(name)
         if (
-            one.kind in ("text", "truth", "whole", "number")
+            one.kind in ("text", "whole", "number")
             and not risk.rare
             and one.distinct <= 50
             and one.shape != "set"
@@ -401,7 +400,10 @@ class _Proposer:
             else:
                 roles[place] = Role(role.column, "drop", str(problem))
         if not tables:
-            raise PolicyError("quasi: no column can serve as a quasi-identifier; name at least one")
+            raise PolicyError([
+                "quasi: no column can serve as a quasi-identifier; name one of these, or change it so that it can:",
+                *(f"column {one.column!r}: {_taken(one)}" for one in ([self.person] if self.person else []) + roles),
+            ])  # fmt: skip
         return tables
 
     def _quasi_table(self, name: str) -> tuple[dict[str, Any] | None, str | None]:
@@ -410,7 +412,7 @@ class _Proposer:
             return None, "it has moments as text; store them as timestamps to publish ranges of them"
         if one.is_number or one.kind == "moment":
             domain = domain_of(one)
-            return (domain, None) if domain is not None else (None, _NO_RANGES)
+            return (domain, None) if domain is not None else (None, _without_a_domain(one))
         if one.kind != "text":
             return None, "it is neither a number, a moment nor text; write it as text"
         values = list(texts(one))
@@ -456,6 +458,21 @@ class _Proposer:
             instead = "drop it" if family == "z" else "make it a quasi-identifier"
             found.append(f"{_listed(kept)}: published unchanged; if somebody can know it, {instead}")
         return found
+
+
+def _taken(role: Role) -> str:
+    """Why a column is no quasi-identifier."""
+    return role.reason if role.role == "drop" else f"taken for {role.role}: {role.reason}"
+
+
+def _without_a_domain(one: Facts) -> str:
+    if one.distinct < 2:
+        return "all its values are equal"
+    if one.kind == "moment":
+        return "none of its times is between 1824 and 2116"
+    if pc.any(pc.is_inf(one.values)).as_py():
+        return "it has infinite numbers; put numbers or missing values there"
+    return "its numbers are too large or too small to be written as ranges"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -146,6 +146,8 @@ def role_of(one: Facts, measure: Measure) -> Role:
     """The role of any other column of rows."""
     name = one.name
     if one.kind == "empty":
+        if one.missing < one.rows:
+            return Role(name, "drop", "its values are neither numbers, moments nor text; convert them")
         return Role(name, "drop", "it has no values")
     risk = measure.of(name)
     if names_people(one):

@@ -46,10 +46,12 @@ class RunSummary:
     trace: str | None = None
     failure: str | None = None
     outcome: str | None = None
-    """Why little is left of the input, and what to do; else None. Also in `warnings`."""
+    """Why little is left of the input, and what to do; else None. Also in `last_warnings`."""
     is_useless: bool = False
     """Whether nothing was released, or more than half of the records of a finished input were refused."""
     warnings: list[str] = field(default_factory=list)
+    last_warnings: list[str] = field(default_factory=list)
+    """Those of the warnings that only the whole run shows."""
 
     @property
     def exit_code(self) -> int:
@@ -63,7 +65,9 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"ok": self.ok, "exit_code": self.exit_code, **asdict(self)}
+        found = {"ok": self.ok, "exit_code": self.exit_code, **asdict(self)}
+        del found["last_warnings"]  # they are among the warnings
+        return found
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ def add_outcome(summary: RunSummary, policy: Policy, explain: Explain) -> None:
         return
     summary.outcome = outcome_words(summary, explain, policy.anonymize)
     summary.is_useless = is_useless(summary)
-    if summary.outcome:
-        summary.warnings.append(summary.outcome)
     decided = summary.released + summary.suppressed
-    summary.warnings += missing_value_words(summary.metrics, policy.anonymize, decided=decided)
+    found = missing_value_words(summary.metrics, policy.anonymize, decided=decided)
+    summary.last_warnings = [*([summary.outcome] if summary.outcome else []), *found]
+    summary.warnings += summary.last_warnings
 
 
 def is_useless(summary: RunSummary) -> bool:

@@ -39,7 +39,7 @@ def mixture(seed: int) -> tuple[Schema, pa.Table]:
 
 
 def loss(method: type, schema: Schema, table: pa.Table, k: int) -> float:
-    one = method(schema, k=k, deadline=300, reuse=50, key=bytes(16))
+    one = method(schema, k=k, deadline=300, reuse=50, missing="covered", key=bytes(16))
     one.push_batch(table)
     one.flush()
     return one.metrics["loss"]

@@ -181,7 +181,7 @@ def print_summary(summary: RunSummary, *, as_json: bool, is_piped: bool) -> None
         print(orjson.dumps(summary.to_dict(), option=orjson.OPT_INDENT_2).decode(), file=out)
     else:
         print("\n".join(summary_lines(summary)), file=out)
-    if summary.outcome:
-        print(f"shoal: warning: {summary.outcome}", file=sys.stderr)
+    for sentence in summary.last_warnings:
+        print(f"shoal: warning: {sentence}", file=sys.stderr)
     if summary.failure:
         print(f"shoal: {summary.failure} (what could be read was used)", file=sys.stderr)

@@ -8,7 +8,7 @@ from shoal.kernels.compiling import piece
 from shoal.kernels.tuples.generalize import is_new_person
 from shoal.kernels.tuples.layout import ALIVE, HEAD, INCOMPLETE, LIVE, MASKS, MISSING_MODE, OWN, PEOPLE, STAMP, TAIL
 from shoal.kernels.tuples.nearest import mark_all
-from shoal.kernels.tuples.queue import count_keys, mask_words
+from shoal.kernels.tuples.queue import count_keys, is_complete, mask_words
 
 
 @piece
@@ -51,3 +51,9 @@ def count_alike(s, t):
             tuples += 1
             people += is_new_person(s, i)
     return tuples, people
+
+
+@piece
+def has_all_alike(s, t):
+    """Whether a lane has all tuples that may be published with t: with OWN those that lack the same are in one lane."""
+    return s.plan[MISSING_MODE] == OWN and not is_complete(s, t)

@@ -47,6 +47,7 @@ from shoal.kernels.tuples.layout import (
     VARIED,
     K,
 )
+from shoal.kernels.tuples.patterns import has_all_alike
 from shoal.kernels.tuples.queue import add_pending, begin_again, close_wide_gaps, has_pending_room, is_due, oldest
 from shoal.kernels.tuples.reuse import best_cover, is_capped
 
@@ -248,7 +249,7 @@ def publish_or_suppress(s, t, members):
     """Reuse a published cluster if it loses no more; else publish the new cluster; else suppress t.
 
     `members` is the size of the new cluster, 0 if there is none. Instead of suppressing t, a method that may be late
-    keeps it, and a lane that is one of several stops: t may find a cluster among the tuples of all lanes.
+    keeps it, and a lane that is one of several stops if t may find a cluster among the tuples of all lanes.
     """
     best, loss = best_cover(s, t)
     if best >= 0 and (members == 0 or loss <= own_loss(s, draft(s), t)):
@@ -260,7 +261,7 @@ def publish_or_suppress(s, t, members):
     elif tries_again(s) and s.pending_i[LATE, t] + 1 < MOST_TRIED:
         s.pending_i[LATE, t] += 1
         s.tally[LATES] += 1
-    elif s.tally[MAY_STOP]:
+    elif s.tally[MAY_STOP] and not has_all_alike(s, t):
         s.tally[STUCK] = 1
     else:
         suppress(s, t)

@@ -70,5 +70,6 @@ def engine_in_lanes(
     if count == 1:
         return TupleEngine(method, settings, secret, reader, lanes[0])
     tasks = Tasks(count)
-    decider = Lanes(lanes, LaneAssignment(reader.shape, smallest=smallest), tasks, round_rows=rows)
+    assignment = LaneAssignment(reader.shape, smallest=smallest, by_pattern=settings.missing == "own")
+    decider = Lanes(lanes, assignment, tasks, round_rows=rows)
     return TupleEngine(method, settings, secret, reader, decider, start=tasks.start)

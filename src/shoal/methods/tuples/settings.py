@@ -37,10 +37,6 @@ Reference = int | Shares
 
 _MODES: Final = {"own": t.OWN, "hidden": t.HIDDEN, "covered": t.COVERED, "paper": t.PAPER}
 _ROUNDING: Final = 1e-9
-MISSING: Final = (
-    'What rows show of attributes that some of them lack: `"own"` publishes rows with rows that lack the same, '
-    '`"hidden"` shows what all of a cluster have, `"covered"` what enough of them have; see guarantees/tuples.md.'
-)
 
 
 class TupleParameters(TypedDict, total=False):
@@ -103,7 +99,12 @@ class TupleSettings(SchemaSettings):
     reuse: Span = Field(
         200, description="How long a published cluster may accept further rows: a count or a duration, like `deadline`."
     )
-    missing: Missing = Field("own", description=MISSING)
+    missing: Missing = Field(
+        "own",
+        description='What rows show of attributes that some of them lack: `"own"` publishes rows with rows that lack '
+        'the same, `"hidden"` shows what all of a cluster have, `"covered"` what enough of them have; see '
+        "guarantees/tuples.md.",
+    )
     min_carriers: Count | None = Field(
         None,
         description='With `missing = "covered"`, an attribute is shown if this many people of the cluster carry it; '
@@ -283,7 +284,11 @@ class TupleSettings(SchemaSettings):
 class VariedSettings(TupleSettings):
     """What methods for streams whose attributes come and go are asked for: rows that lack different ones may merge."""
 
-    missing: Literal["hidden", "covered", "paper"] = Field("covered", description=MISSING)
+    missing: Literal["hidden", "covered", "paper"] = Field(
+        "covered",
+        description='What rows show of attributes that some of them lack: `"hidden"` what all of a cluster have, '
+        '`"covered"` what enough of them have, in rows that lack it too; see guarantees/tuples.md.',
+    )
 
 
 def _span_problems(given: Given) -> Iterator[Problem]:

@@ -56,10 +56,10 @@ _END = -1
 
 
 @piece
-def may_join(s, f, c, other):
-    """Whether two columns may be published together: with OWN only if they carry the same attributes."""
+def are_like(s, f, c, other):
+    """Whether two columns carry the same attributes."""
     attributes = width(s)
-    for a in range(attributes if is_divided(s) else 0):
+    for a in range(attributes):
         is_carried = f.hulls[a, c] <= f.hulls[attributes + a, c]
         if is_carried != (f.hulls[a, other] <= f.hulls[attributes + a, other]):
             return False
@@ -67,15 +67,24 @@ def may_join(s, f, c, other):
 
 
 @piece
+def exclude_unlike(s, f, other):
+    """With OWN, make it infinitely costly to widen clusters that carry other attributes than a column."""
+    if not is_divided(s):
+        return
+    for c in range(f.tally[FORMING]):
+        if not are_like(s, f, c, other):
+            f.hulls[lost_then(s), c] = np.inf
+
+
+@piece
 def choose_cluster(s, f):
     """The forming cluster that the tuple in scratch should join, or the number of a new one."""
     forming, tau = f.tally[FORMING], f.published[-1]
     lose_with(s, f, scratch_of(f), 0, forming)
+    exclude_unlike(s, f, scratch_of(f))
     now, then, sizes = f.hulls[lost_now(s)], f.hulls[lost_then(s)], f.counts[TUPLES]
     least = np.inf
     for c in range(forming):
-        if not may_join(s, f, c, scratch_of(f)):
-            then[c] = np.inf
         least = min(least, then[c] - now[c])
     if least == np.inf:
         return forming
@@ -193,10 +202,10 @@ def is_outlier(s, f, own):
     """
     if count_alike(s, f.counts[FIRST, own])[1] < s.plan[K]:
         return True
-    forming, bigger = 0, 0
+    forming, bigger, is_any_like = 0, 0, not is_divided(s)
     count_crowd(s, f, own)
     for c in range(f.tally[FORMING]):
-        if may_join(s, f, c, own):
+        if is_any_like or are_like(s, f, c, own):
             count_crowd(s, f, c)
             forming += 1
             bigger += f.counts[CROWD, c] > f.counts[CROWD, own]
@@ -208,9 +217,10 @@ def nearest_cluster(s, f):
     """The forming cluster that enlarges the union least, of equals the oldest; -1 if none is left."""
     union, then, best, least = union_of(f), f.hulls[lost_then(s)], -1, np.inf
     lose_with(s, f, union, 0, f.tally[FORMING])
+    exclude_unlike(s, f, union)
     for c in range(f.tally[FORMING]):
         growth = then[c] - f.hulls[lost_now(s), union]
-        if not f.counts[TAKEN, c] and growth < least and may_join(s, f, c, union):
+        if not f.counts[TAKEN, c] and growth < least:
             best, least = c, growth
     return best
 

@@ -28,7 +28,9 @@ from shoal.kernels.tuples.layout import (
     IS_DIVERSE,
     LIVE,
     MEMBER,
+    MISSING_MODE,
     NEXT,
+    OWN,
     PEOPLE,
     PERSON,
     STAMP,
@@ -71,7 +73,8 @@ def choose_members(s, t):
     own = price_candidates(s, count) / s.plan[K]
     plan_attributes(s, count, s.plan[K])
     s.pending_i[MEMBER, 0] = 0
-    floor = s.ratios[FLOOR] if always_exchanges(s) or s.tally[INCOMPLETE] > 0 else 0.0
+    lacks_carriers = s.tally[INCOMPLETE] > 0 and s.plan[MISSING_MODE] != OWN
+    floor = s.ratios[FLOOR] if always_exchanges(s) or lacks_carriers else 0.0
     members = grow(s, MEMBER, 1, count, s.plan[K], own, floor)
     if members < s.plan[K]:
         return 0

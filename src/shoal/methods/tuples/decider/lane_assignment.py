@@ -34,11 +34,19 @@ class LaneAssignment:
 
     The cuts are chosen on pending tuples, so that the tuples of one lane are as similar as possible, but both parts
     have at least the share `smallest`. A tuple that does not carry the attribute of a cut stays in the lane divided, so
-    such tuples are together. Where no attribute divides well, row numbers do.
+    such tuples are together. Where no attribute divides well, row numbers do. With `by_pattern` the cuts divide only
+    complete tuples. All others that lack the same attributes go to one lane, because they are published with no others.
     """
 
-    def __init__(self, shape: Shape, *, smallest: float = 0.3, search: CutSearch = CutSearch()) -> None:  # noqa: B008
-        self._shape, self._smallest, self._search = shape, smallest, search
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        smallest: float = 0.3,
+        search: CutSearch = CutSearch(),  # noqa: B008
+        by_pattern: bool = False,
+    ) -> None:
+        self._shape, self._smallest, self._search, self._by_pattern = shape, smallest, search, by_pattern
         self._cuts: list[tuple[int, int, int, float]] = []  # lane divided, lane made, attribute, cut
         self.version = 0
         """Changes when the cuts change."""
@@ -54,11 +62,19 @@ class LaneAssignment:
         for divided, made, attribute, cut in self._cuts:
             is_above = rows % 2 == 1 if attribute == _NONE else values[attribute] > cut  # False for NaN
             lanes[(lanes == divided) & is_above] = made
+        if self._by_pattern and self._cuts:
+            lacks = np.isnan(values)
+            is_incomplete = lacks.any(axis=0)
+            numbers = np.arange(1, len(values) + 1)
+            lanes[is_incomplete] = (numbers @ lacks[:, is_incomplete]) % self.lanes
         return lanes
 
     def choose(self, values: Floats, rows: Ints, lanes: int) -> None:
         """Choose the cuts by these tuples, for this many lanes."""
         self._cuts, self.version = [], self.version + 1
+        if self._by_pattern:
+            is_whole = ~np.isnan(values).any(axis=0)
+            values, rows = values[:, is_whole], rows[is_whole]
         while self.lanes < lanes:
             own = self.lanes_of(values, rows)
             largest = int(np.argmax(np.bincount(own, minlength=self.lanes)))

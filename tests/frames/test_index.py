@@ -1,4 +1,4 @@
-"""Frames as Arrow: which levels of an index are taken along, and under which name."""
+"""The index of a pandas frame: which of its levels become columns, and under which name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from shoal.errors import InputError
-from shoal.frames.libraries import to_arrow
+from shoal.frames.frame_input import read_frame
 
 FRAME = pd.DataFrame({"age": [30, 40, 50, 60]})
 
@@ -24,19 +24,19 @@ FRAME = pd.DataFrame({"age": [30, 40, 50, 60]})
     (pd.CategoricalIndex(["b", "b", "a", "a"], name=3), ["3"]),
 ])  # fmt: skip
 def test_levels_that_may_say_who(index: Any, names: list[str]) -> None:
-    table, found = to_arrow(FRAME if index is None else FRAME.set_axis(index))
-    assert found == names
-    assert table.column_names == ["age", *names]
-    assert table.column("age").to_pylist() == [30, 40, 50, 60]
+    found = read_frame(FRAME if index is None else FRAME.set_axis(index))
+    assert list(found.index) == names
+    assert sorted(found.table.column_names) == sorted(["age", *names])
+    assert found.table.column("age").to_pylist() == [30, 40, 50, 60]
     for place, name in enumerate(names):
-        assert table.column(name).to_pylist() == list(index.get_level_values(place))
+        assert found.table.column(name).to_pylist() == list(index.get_level_values(place))
 
 
 def test_other_libraries_have_no_index() -> None:
-    assert to_arrow(pl.from_pandas(FRAME))[1] == []
+    assert read_frame(pl.from_pandas(FRAME)).index == ()
 
 
 def test_a_level_of_several_types_is_named_without_a_value() -> None:
     with pytest.raises(InputError, match="'who': has values of several types") as caught:
-        to_arrow(FRAME.set_axis(pd.Index([1, "Jane Doe", 2, 3], name="who")))
+        read_frame(FRAME.set_axis(pd.Index([1, "Jane Doe", 2, 3], name="who")))
     assert "Jane" not in str(caught.value)
