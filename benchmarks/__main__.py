@@ -79,9 +79,8 @@ BY_HAND = ("soak",)
 WITH_DATA = {
     "tuples_speed", "tuples_fast", "arrival_attack", "attack_matrix", "minimality", "sets_speed", "sets_trees",
     "sets_local", "flexible_compare", "limits",
-    "tuples_loss", "spark_loss", "tuples_missing", "missing_modes", "tuples_optimum", "tuples_frontier", "z_combine", "z_residual",
-    "z_targets",
-    "z_tuning", "z_ways",
+    "tuples_loss", "spark_loss", "tuples_missing", "missing_modes", "tuples_optimum", "tuples_frontier", "z_combine",
+    "z_residual", "z_targets", "z_tuning", "z_ways",
 }  # fmt: skip
 
 

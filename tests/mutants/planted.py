@@ -848,9 +848,9 @@ MUTANTS: Final = (
     Mutant(
         "frames/frame_input.py",
         "a person in an index without a name is not seen",
-        "if one.name is not None or not one.is_unique}",
-        "if one.name is not None}",
-        "tests/frames/test_index.py",
+        "             if one.name is not None or not one.is_unique}",
+        "             if one.name is not None}",
+        "tests/frames/test_frame_input.py",
     ),
     Mutant(
         "auditor/findings.py",
@@ -869,7 +869,7 @@ MUTANTS: Final = (
     Mutant(
         "inspection/proposal.py",
         "a doubtful person is not asked about",
-        "if found.candidates and [one.column for one in found.candidates] != [ROWS]:",
+        "if found.candidates and [one.column for one in found.candidates] != [ROW]:",
         "if False:",
         "tests/inspection/test_proposal.py",
     ),

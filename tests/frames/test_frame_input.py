@@ -1,4 +1,4 @@
-"""The index of a pandas frame: which of its levels become columns, and under which name."""
+"""Frames as Arrow: which levels of an index are taken along, and under which name."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ FRAME = pd.DataFrame({"age": [30, 40, 50, 60]})
 ])  # fmt: skip
 def test_levels_that_may_say_who(index: Any, names: list[str]) -> None:
     found = read_frame(FRAME if index is None else FRAME.set_axis(index))
-    assert list(found.index) == names
-    assert sorted(found.table.column_names) == sorted(["age", *names])
-    assert found.table.column("age").to_pylist() == [30, 40, 50, 60]
+    table = found.table
+    assert found.index == tuple(names)
+    assert sorted(table.column_names) == sorted(["age", *names])
+    assert table.column("age").to_pylist() == [30, 40, 50, 60]
     for place, name in enumerate(names):
-        assert found.table.column(name).to_pylist() == list(index.get_level_values(place))
+        assert table.column(name).to_pylist() == list(index.get_level_values(place))
 
 
 def test_other_libraries_have_no_index() -> None:
