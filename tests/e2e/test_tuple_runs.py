@@ -528,8 +528,10 @@ def test_a_run_that_releases_nothing_reports_it(stage: Scene) -> None:
     stage.sections["anonymize"] |= {"l": 4}
     ended = stage.run()
     assert ended.code == 3
-    assert ended.sentences[-1].startswith("shoal: warning: nothing was released of ")
-    assert "suppressed (100.0%), because too few people have similar values, or their sensitive" in ended.sentences[-1]
+    nothing, rare = ended.sentences
+    assert nothing.startswith("shoal: warning: nothing was released of ")
+    assert "suppressed (100.0%), because too few people have similar values, or their sensitive" in nothing
+    assert "suppressed because fewer than k = 3 people lack the same columns" in rare
     out = shoal("doctor", stage.policy).out.decode()
     assert "column 'work': 3 different values, fewer than l = 4: nothing can be released" in out
     stage.write("in.csv", HEAD + ",20,master,1,w,n\n" * 9)

@@ -14,7 +14,7 @@ SCHOOLS = ("primary", "secondary", "bachelor", "master")
 BAD = {7: "p7,old,master,{ts},w0,n0", 18: "p1,30,none,{ts},w1,n1", 29: "p2,31", 41: "p3,32,master,99000000,w0,n0"}
 
 METHODS = {
-    "fads": 'method = "fads"\ndeadline = 9\nreuse = 4',
+    "fads": 'method = "fads"\ndeadline = 9\nreuse = 4\nmissing = "covered"',
     "least-loss": 'method = "least-loss"\ndeadline = "40s"\nreuse = "60s"\nsensitive = ["work"]\nl = 2',
 }
 

@@ -62,8 +62,8 @@ class Published:
     def _rare_values(self) -> int:
         """Events whose value fewer than z people had in the window up to it."""
         value = self.truth[self.rules["attribute"]]
-        unit = self.policy["stream"].get("time_unit", "s")
-        time = moments(self.truth[self.policy["stream"]["time"]], unit)
+        unit, name = self.policy["stream"].get("time_unit", "s"), self.policy["stream"]["time"]
+        time = moments(self.truth[name], unit, self.policy["source"].get("dates", {}).get(name))
         window = pd.Timedelta(self.rules["window"].replace("d", "D"))
         found = 0
         for row in self.place:
@@ -106,11 +106,12 @@ class Published:
         """Published cells, by column, where the record of their row has none."""
         found: Counter[str] = Counter()
         words = {column.name: column.missing for column in self.expected.columns}
-        nulls = {*self.policy["source"].get("nulls", ())}
+        nulls = self.policy["source"].get("nulls", ())
         for name in self.rules.get("quasi", {}):
             true = self.truth[name].iloc[self.place]
             is_there = self.rows[name].notna().to_numpy()
-            is_gap = [is_missing(cell) or str(cell) in {*words[name]} & nulls for cell in true]
+            known = {*words[name]} & {*(nulls.get(name, ()) if isinstance(nulls, dict) else nulls)}
+            is_gap = [is_missing(cell) or str(cell) in known for cell in true]
             found[name] = int((is_there & is_gap).sum())
         return +found
 
@@ -132,8 +133,11 @@ def is_missing(cell: object) -> bool:
     return cell is None or cell == "" or (not isinstance(cell, list) and pd.isna(cell))
 
 
-def moments(column: pd.Series, unit: str) -> pd.Series:
-    """Times, written or in numbers since 1970."""
+def moments(column: pd.Series, unit: str, dates: str | None) -> pd.Series:
+    """Times, written (as dates of a country: in the form that the policy names) or in numbers since 1970."""
+    if dates is not None:
+        form = dates.replace("DD", "%d").replace("MM", "%m").replace("YYYY", "%Y")
+        return pd.to_datetime(column, format=form, utc=True)
     if pd.api.types.is_numeric_dtype(column):
         return pd.to_datetime(column, unit=unit, utc=True)
     form = "%d/%b/%Y:%H:%M:%S %z" if column.iloc[0].count(":") == 3 else "ISO8601"

@@ -663,8 +663,8 @@ MUTANTS: Final = (
     Mutant(
         "pipeline/outcome.py",
         "half of the rows are suppressed without a word",
-        "(keeps_most and summary.suppressed + summary.pending > HALF * rows)",
-        "(keeps_most and summary.pending > HALF * rows)",
+        "(method.KEEPS_MOST and summary.suppressed + summary.pending > HALF * rows)",
+        "(method.KEEPS_MOST and summary.pending > HALF * rows)",
         "tests/pipeline/test_outcome.py",
     ),
     Mutant(
@@ -869,7 +869,7 @@ MUTANTS: Final = (
     Mutant(
         "inspection/proposal.py",
         "a doubtful person is not asked about",
-        "if found.candidates and [one.column for one in found.candidates] != [ROW]:",
+        "if found.candidates and [one.column for one in found.candidates] != [ROWS]:",
         "if False:",
         "tests/inspection/test_proposal.py",
     ),

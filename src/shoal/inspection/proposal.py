@@ -334,6 +334,8 @@ class _Proposer:
         """A sensitive column, unless it is a guess and different values in every group would cost most of the rows."""
         if role.role != "sensitive" or self.facts[role.column].kind == "list":
             return role
+        if self.facts[role.column].distinct < 2 and not role.is_sure:
+            return Role(role.column, "drop", "all its values are equal", is_sure=False)
         cost = suppressed_share(self.facts[role.column], k, deadline)
         if cost <= _LITTLE:
             return role

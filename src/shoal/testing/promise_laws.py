@@ -22,9 +22,13 @@ from shoal.times import column_ns
 _FLAT: Final = 1.5
 """Largest allowed ratio of the memory after ten times the stream to the memory after the stream once."""
 _NO_PROMISE: Final = frozenset(
-    {"target-missed", "identifying-carry", "identifying-together", "identifying-sensitive", "one-person-share"}
-)
-"""Findings about the stream, not the method: a missed target, and columns whose values identify people."""
+    {
+        "target-missed", "identifying-carry", "identifying-together", "identifying-sensitive", "one-person-share",
+        "filled-cells",
+    }
+)  # fmt: skip
+"""Findings about the stream or a default, not the method: a missed target, columns whose values identify people, cells
+that are filled in."""
 
 
 # ---- bounds

@@ -72,7 +72,7 @@ def test_the_auditor_finds_a_class_without_different_values():
     careless = shoal.anonymize(wages(), policy=policy(l=None))
     assert min(len(own) for own in values_by_class(careless) if own) < L
     report = shoal.audit(careless.rows, truth=careless.truth, trace=careless.trace, policy=policy())
-    assert {finding.code for finding in report.findings} == {"below-l"}
+    assert {finding.code for finding in report.violations} == {"below-l"}
     assert not report.ok
 
 
