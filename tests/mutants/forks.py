@@ -11,10 +11,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 
 import pytest
@@ -28,6 +29,13 @@ _IMPORTED = "Module already imported so cannot be rewritten"
 """What pytest says about hypothesis, whose assertions need no explanation."""
 _LEAST_SECONDS = 5
 _TIMES_SLOWER = 10
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A folder for the source and the temporary files of tests, which ends with this process."""
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        yield Path(folder)
 
 
 def prepare(cache: Path) -> None:
@@ -113,10 +121,11 @@ def _become(run: Callable[[], int], root: Path, source: Path, output: Path) -> N
         os._exit(code)
 
 
-def run_pytest(files: Sequence[str], markers: str, *plugins: object, stops: bool) -> int:
+def run_pytest(files: Sequence[str], markers: str, *plugins: object, stops: bool, temporary: Path) -> int:
     """Run tests in this process, up to the first that fails if it `stops`; every run tries the same examples."""
-    words = ["-q", "--tb=short", "-p", "no:xdist", "--hypothesis-seed=0", "-W", f"ignore:{_IMPORTED}", "-m", markers]
-    return int(pytest.main([*words, *(["-x"] if stops else []), *files], plugins=list(plugins)))
+    words = ["-q", "--tb=short", "-p", "no:xdist", "--hypothesis-seed=0", "-W", f"ignore:{_IMPORTED}"]
+    words += ["-m", markers, "--basetemp", str(temporary), *(["-x"] if stops else [])]
+    return int(pytest.main([*words, *files], plugins=list(plugins)))
 
 
 class TooSlow(BaseException):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.mutants.generate import Defect, find_defects
@@ -48,18 +46,11 @@ class Places:
             digest.update(f"{path.relative_to(self.source)}\n".encode() + path.read_bytes())
         return self.cache / f"reach-{digest.hexdigest()[:12]}.db"
 
-    @contextmanager
-    def workplace(self) -> Iterator[Path]:
-        """A folder that is removed, on the same file system as the source, so that files can be linked."""
-        self.cache.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=self.cache) as folder:
-            yield Path(folder)
-
     def most(self) -> int:
         """How many defects of a package are tried."""
         return min(self.table["most_of_a_package"], self.table["most_of_all"] // len(self.table["packages"]))
 
-    def test_files(self) -> Iterator[str]:
+    def files_of_tests(self) -> Iterator[str]:
         """Files of tests whose reach is measured, relative to the root."""
         for folder in self.table["tests"]:
             for path in sorted((self.root / folder).rglob("test_*.py")):

@@ -22,12 +22,12 @@ import pytest
 from coverage import Coverage
 from coverage.numbits import num_in_numbits
 
-from tests.mutants.forks import Fork, limit_cpu, prepare, run_pytest
+from tests.mutants.forks import Fork, limit_cpu, prepare, run_pytest, workplace
 from tests.mutants.overlay import Overlay
 from tests.mutants.places import ROOT, Places
 
-TESTS_FAILED = 1
-"""Exit code of pytest; 2 to 4 mean that it could not run, 5 that no test was wanted."""
+RAN = (0, 1, 5)
+"""Exit codes of pytest that has run: tests passed, some failed, there were none."""
 _TABLES = """
 create table if not exists files (name text primary key, digest text, cpu real, is_whole integer);
 create table if not exists tests (name text primary key, file text, cpu real);
@@ -157,7 +157,7 @@ def measure(places: Places, folder: Path, *, seconds: float) -> None:
     reach = Reach(places.reach)
     overlay = Overlay(places.source, folder / "source")
     known = reach.digests()
-    files = list(places.test_files())
+    files = list(places.files_of_tests())
     for number, file in enumerate(files, 1):
         digest = hashlib.sha256((places.root / file).read_bytes()).hexdigest()
         if time.monotonic() > until:
@@ -167,8 +167,8 @@ def measure(places: Places, folder: Path, *, seconds: float) -> None:
         log, data = folder / "log", folder / "data"
         for path in (log, data):
             path.unlink(missing_ok=True)
-        ended = _fork(places, overlay, file, log, data, folder / "output").wait(places.table["seconds_of_a_file"])
-        if TESTS_FAILED < ended.code < int(pytest.ExitCode.NO_TESTS_COLLECTED):
+        ended = _fork(places, overlay, file, log, data, folder).wait(places.table["seconds_of_a_file"])
+        if not ended.is_late and ended.code not in RAN:
             sys.stdout.write(f"{file}: could not run\n{(folder / 'output').read_text()[-500:]}\n")
             continue
         passed = reach.replace(file, digest, log, data, overlay.package, is_whole=not ended.is_late)
@@ -185,11 +185,11 @@ def main(words: Sequence[str] | None = None) -> None:
     given = parser.parse_args(words)
     places = Places(given.root.resolve())
     prepare(places.cache)
-    with places.workplace() as folder:
+    with workplace() as folder:
         measure(places, folder, seconds=given.seconds)
 
 
-def _fork(places: Places, overlay: Overlay, file: str, log: Path, data: Path, output: Path) -> Fork:
+def _fork(places: Places, overlay: Overlay, file: str, log: Path, data: Path, folder: Path) -> Fork:
     include = [f"{overlay.package / folder}/*" for folders in places.table["packages"].values() for folder in folders]
 
     def run() -> int:
@@ -197,12 +197,12 @@ def _fork(places: Places, overlay: Overlay, file: str, log: Path, data: Path, ou
         coverage.start()
         try:
             recorder = Recorder(coverage, log, places.table["seconds_of_a_test"])
-            return run_pytest([file], places.table["markers"], recorder, stops=False)
+            return run_pytest([file], places.table["markers"], recorder, stops=False, temporary=folder / "t")
         finally:
             coverage.stop()
             coverage.save()
 
-    return Fork(run, root=places.root, source=overlay.folder, output=output)
+    return Fork(run, root=places.root, source=overlay.folder, output=folder / "output")
 
 
 if __name__ == "__main__":

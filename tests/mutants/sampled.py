@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.forks import prepare
+from tests.mutants.forks import prepare, workplace
 from tests.mutants.generate import Defect
 from tests.mutants.places import ROOT, Places
 from tests.mutants.reach import Reach
@@ -105,7 +105,7 @@ def try_each(places: Places, defects: Iterable[tuple[str, Defect]], until: float
     """Try one after another up to a time."""
     reach = Reach(places.reach)
     tried = Tried(places, reach)
-    with places.workplace() as folder:
+    with workplace() as folder:
         trials = Trials(places, reach, folder)
         for package, defect in defects:
             if time.monotonic() > until:
@@ -126,7 +126,7 @@ def run_at(places: Places, place: str) -> None:
     found = [one for package in places.table["packages"] for one in places.defects(package) if one.file == file]
     wanted = [one for one in found if not line or one.line <= int(line) <= one.last_line]
     reach = Reach(places.reach)
-    with places.workplace() as folder:
+    with workplace() as folder:
         trials = Trials(places, reach, folder)
         for defect in wanted:
             _print({"package": place, "name": defect.name, "line": defect.line, **asdict(trials.try_one(defect))})

@@ -120,15 +120,13 @@ class Trials:
         return Verdict(verdict, by, len(chosen), len(reaching), round(ended.seconds, 1))
 
     def _judge(self, chosen: Sequence[Test], ended: Ended, failed: str | None) -> tuple[str, str | None]:
-        if not ended.is_late:
-            if ended.code == _NO_TESTS:
-                return UNDECIDED, None
-            return (SURVIVED, None) if ended.code == _PASSED else (KILLED, failed)
         if failed is not None:
             return KILLED, failed
-        unchanged, _ = self._run(chosen)
-        is_quick = unchanged.code == _PASSED and unchanged.seconds * FAR_QUICKER < self._seconds
-        return (KILLED if is_quick else UNDECIDED), None
+        if ended.code in (_PASSED, _NO_TESTS):
+            return (SURVIVED if ended.code == _PASSED else UNDECIDED), None
+        unchanged, _ = self._run(chosen)  # the time was up, or the process crashed
+        is_quick = not ended.is_late or unchanged.seconds * FAR_QUICKER < self._seconds
+        return (KILLED if unchanged.code == _PASSED and is_quick else UNDECIDED), None
 
     def _is_sound(self, name: str, chosen: Sequence[Test]) -> bool:
         """Whether a test passes without the defect; a file that cannot be collected has done so before."""
@@ -142,12 +140,12 @@ class Trials:
         log = self._folder / "failed"
         log.unlink(missing_ok=True)
         files = list(dict.fromkeys(test.file for test in tests))
-        fork = Fork(
-            lambda: run_pytest(files, self._places.table["markers"], Chosen(tests, log), stops=True),
-            root=self._places.root,
-            source=self._overlay.folder,
-            output=self._folder / "output",
-        )
+        markers, temporary = self._places.table["markers"], self._folder / "t"
+
+        def run() -> int:
+            return run_pytest(files, markers, Chosen(tests, log), stops=True, temporary=temporary)
+
+        fork = Fork(run, root=self._places.root, source=self._overlay.folder, output=self._folder / "output")
         ended = fork.wait(self._seconds)
         failed = log.read_text().splitlines() if log.exists() else []
         return ended, next(iter(failed), None)
