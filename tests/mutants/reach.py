@@ -88,6 +88,13 @@ class Reach:
         with self._database:
             self._database.execute("delete from tests where name = ?", (test,))
 
+    def keep(self, files: Iterable[str]) -> None:
+        """Forget the files of tests that are no more."""
+        for gone in {*self.digests()} - {*files}:
+            with self._database:
+                self._database.execute("delete from tests where file = ?", (gone,))
+                self._database.execute("delete from files where name = ?", (gone,))
+
     def replace(self, file: str, digest: str, log: Path, data: Path, source: Path, *, is_whole: bool) -> int:
         """Keep what a file of tests has reached; return how many of its tests have passed."""
         entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
@@ -156,8 +163,9 @@ def measure(places: Places, folder: Path, *, seconds: float) -> None:
     until = time.monotonic() + seconds
     reach = Reach(places.reach)
     overlay = Overlay(places.source, folder / "source")
-    known = reach.digests()
     files = list(places.files_of_tests())
+    reach.keep(files)
+    known = reach.digests()
     for number, file in enumerate(files, 1):
         digest = hashlib.sha256((places.root / file).read_bytes()).hexdigest()
         if time.monotonic() > until:

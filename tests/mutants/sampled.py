@@ -3,6 +3,7 @@
     --only PACKAGE   of one package of packages.toml
     --most 12        the first 12 of each package
     --seconds 600    stop after so long; the next run continues
+    --limit 10       CPU seconds of tests for each, 60 by default; a later run with more tries survivors again
     --jobs 2         so many at the same time
     --at FILE:LINE   every defect of a line, or of a file of the source; nothing is recorded
     --write          record who kills which in killed.json
@@ -31,7 +32,7 @@ from tests.mutants.generate import Defect
 from tests.mutants.places import ROOT, Places
 from tests.mutants.reach import Reach
 from tests.mutants.sample import drawn, in_turn
-from tests.mutants.trial import KILLED, SURVIVED, VERDICTS, Trials, Verdict
+from tests.mutants.trial import KILLED, MOST_SECONDS, SURVIVED, VERDICTS, Trials, Verdict
 
 Entry = dict[str, Any]
 """A defect that was tried, as it is kept."""
@@ -51,12 +52,13 @@ class Tried:
             entry = json.loads(line)
             self._entries[entry["name"]] = entry
 
-    def find(self, defect: Defect) -> Entry | None:
-        """The verdict on a defect, if neither its file nor the tests that matter have changed."""
+    def find(self, defect: Defect, limit: float = 0) -> Entry | None:
+        """The verdict on a defect, if neither its file nor its tests have changed, and no more time would help."""
         entry = self._entries.get(defect.name)
         if entry is None or entry["stamp"] != self._stamp_of(defect, entry):
             return None
-        return entry
+        is_final = entry["verdict"] == KILLED or entry["ran"] == entry["reaching"]
+        return entry if is_final or entry["limit"] >= limit else None
 
     def add(self, package: str, defect: Defect, verdict: Verdict) -> Entry:
         """Keep a verdict."""
@@ -81,18 +83,20 @@ def _digest(content: bytes) -> str:
 # ---- running
 
 
-def run(places: Places, sample: Iterable[tuple[str, Defect]], *, seconds: float, jobs: int) -> None:
+def run(places: Places, sample: Iterable[tuple[str, Defect]], *, seconds: float, limit: float, jobs: int) -> None:
     """Try what was not tried yet, in as many processes."""
     until = time.monotonic() + seconds
     reach = Reach(places.reach)
     tried = Tried(places, reach)
     reach.close()
-    left = [(package, defect) for package, defect in sample if tried.find(defect) is None]
+    left = [(package, defect) for package, defect in sample if tried.find(defect, limit) is None]
     if jobs == 1:
-        try_each(places, left, until)
+        try_each(places, left, until, limit)
         return
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=try_each, args=(places, left[first::jobs], until)) for first in range(jobs)]
+    workers = [
+        context.Process(target=try_each, args=(places, left[first::jobs], until, limit)) for first in range(jobs)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -101,12 +105,12 @@ def run(places: Places, sample: Iterable[tuple[str, Defect]], *, seconds: float,
         raise SystemExit("a process failed")
 
 
-def try_each(places: Places, defects: Iterable[tuple[str, Defect]], until: float) -> None:
+def try_each(places: Places, defects: Iterable[tuple[str, Defect]], until: float, limit: float) -> None:
     """Try one after another up to a time."""
     reach = Reach(places.reach)
     tried = Tried(places, reach)
     with workplace() as folder:
-        trials = Trials(places, reach, folder)
+        trials = Trials(places, reach, folder, limit=limit)
         for package, defect in defects:
             if time.monotonic() > until:
                 break
@@ -120,14 +124,14 @@ def _print(entry: Entry) -> None:
     sys.stdout.flush()
 
 
-def run_at(places: Places, place: str) -> None:
+def run_at(places: Places, place: str, limit: float) -> None:
     """Try every defect of a file, or of one line of it."""
     file, _, line = place.partition(":")
     found = [one for package in places.table["packages"] for one in places.defects(package) if one.file == file]
     wanted = [one for one in found if not line or one.line <= int(line) <= one.last_line]
     reach = Reach(places.reach)
     with workplace() as folder:
-        trials = Trials(places, reach, folder)
+        trials = Trials(places, reach, folder, limit=limit)
         for defect in wanted:
             _print({"package": place, "name": defect.name, "line": defect.line, **asdict(trials.try_one(defect))})
     reach.close()
@@ -211,14 +215,14 @@ def main(words: Sequence[str] | None = None) -> int:
         raise SystemExit("which tests reach this source is not measured: python -m tests.mutants.reach")
     prepare(places.cache)
     if given.at:
-        run_at(places, given.at)
+        run_at(places, given.at, given.limit)
         return 0
     packages = [given.only] if given.only else list(places.table["packages"])
     samples = {
         package: drawn(places.defects(package), min(given.most, places.most()), f"{places.table['seed']} {package}")
         for package in packages
     }
-    run(places, in_turn(samples), seconds=given.seconds, jobs=given.jobs)
+    run(places, in_turn(samples), seconds=given.seconds, limit=given.limit, jobs=given.jobs)
     return report(places, samples, writes=given.write)
 
 
@@ -226,10 +230,13 @@ def report(places: Places, samples: Mapping[str, list[Defect]], *, writes: bool)
     """Print the shares and survivors; 1 if a share is lower than recorded, and is not to be recorded."""
     reach = Reach(places.reach)
     tried = Tried(places, reach)
+    files, cut_off = reach.digests(), reach.cut_off()
     reach.close()
     entries = [entry for sample in samples.values() for one in sample if (entry := tried.find(one)) is not None]
     now, before = counted(entries), counted(recorded(places))
     sys.stdout.writelines(f"{line}\n" for line in table(now, before))
+    all_files = len([*places.files_of_tests()])
+    sys.stdout.write(f"{len(files)} of {all_files} files of tests are measured, {len(cut_off)} of them in part\n")
     if writes:
         write(places, entries)
         return 0
@@ -247,6 +254,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", metavar="PACKAGE", help="one package of packages.toml")
     parser.add_argument("--most", type=int, default=sys.maxsize, help="so many defects of each package")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many; the next continues")
+    parser.add_argument("--limit", type=float, default=MOST_SECONDS, help="CPU seconds of tests for each")
     parser.add_argument("--jobs", type=int, default=1, help="try so many at the same time")
     parser.add_argument("--at", metavar="FILE[:LINE]", help="every defect of a file, or of a line; records nothing")
     parser.add_argument("--write", action="store_true", help="record the verdicts in killed.json")

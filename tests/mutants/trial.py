@@ -17,7 +17,7 @@ from tests.mutants.reach import Reach, Test
 
 KILLED, SURVIVED, NOT_REACHED, UNDECIDED = VERDICTS = ("killed", "survived", "not reached", "undecided")
 MOST_SECONDS: Final = 60
-"""Wall clock, for the tests of one defect."""
+"""For the tests of one defect, by the clock, and by the CPU that they took while they were traced."""
 FAR_QUICKER: Final = 4
 """A time-out counts if the same tests need a quarter of the time without the defect."""
 _PASSED, _NO_TESTS = 0, 5
@@ -35,6 +35,8 @@ class Verdict:
     """Tests that there was time for."""
     reaching: int = 0
     seconds: float = 0
+    limit: float = 0
+    """CPU seconds of tests that were to be run."""
 
 
 class Chosen:
@@ -95,11 +97,11 @@ def affordable(tests: Sequence[Test], cpu_of_files: Mapping[str, float], seconds
 class Trials:
     """Tries defects one after another, in a folder of its own."""
 
-    def __init__(self, places: Places, reach: Reach, folder: Path, *, seconds: float = MOST_SECONDS) -> None:
+    def __init__(self, places: Places, reach: Reach, folder: Path, *, limit: float) -> None:
         self._places = places
         self._reach = reach
         self._folder = folder
-        self._seconds = seconds
+        self._limit = limit
         self._overlay = Overlay(places.source, folder / "source")
         self._sound: dict[str, bool] = {}
         """Whether tests that have failed pass without a defect, alone."""
@@ -107,9 +109,9 @@ class Trials:
     def try_one(self, defect: Defect) -> Verdict:
         """Run the tests that reach a defect."""
         reaching = self._reach.tests_at(defect.file, range(defect.line, defect.last_line + 1))
-        chosen = affordable(reaching, self._reach.cpu_of_files(), self._seconds)
+        chosen = affordable(reaching, self._reach.cpu_of_files(), self._limit)
         if not chosen:
-            return Verdict(UNDECIDED if reaching else NOT_REACHED, reaching=len(reaching))
+            return Verdict(UNDECIDED if reaching else NOT_REACHED, reaching=len(reaching), limit=self._limit)
         source = (self._places.source / defect.file).read_text()
         with self._overlay.with_text(defect.file, plant(source, defect)):
             ended, failed = self._run(chosen)
@@ -117,7 +119,7 @@ class Trials:
         if verdict == KILLED and by and not self._is_sound(by, chosen):
             self._reach.forget(by)
             return self.try_one(defect)
-        return Verdict(verdict, by, len(chosen), len(reaching), round(ended.seconds, 1))
+        return Verdict(verdict, by, len(chosen), len(reaching), round(ended.seconds, 1), self._limit)
 
     def _judge(self, chosen: Sequence[Test], ended: Ended, failed: str | None) -> tuple[str, str | None]:
         if failed is not None:
@@ -125,7 +127,7 @@ class Trials:
         if ended.code in (_PASSED, _NO_TESTS):
             return (SURVIVED if ended.code == _PASSED else UNDECIDED), None
         unchanged, _ = self._run(chosen)  # the time was up, or the process crashed
-        is_quick = not ended.is_late or unchanged.seconds * FAR_QUICKER < self._seconds
+        is_quick = not ended.is_late or unchanged.seconds * FAR_QUICKER < MOST_SECONDS
         return (KILLED if unchanged.code == _PASSED and is_quick else UNDECIDED), None
 
     def _is_sound(self, name: str, chosen: Sequence[Test]) -> bool:
@@ -146,6 +148,6 @@ class Trials:
             return run_pytest(files, markers, Chosen(tests, log), stops=True, temporary=temporary)
 
         fork = Fork(run, root=self._places.root, source=self._overlay.folder, output=self._folder / "output")
-        ended = fork.wait(self._seconds)
+        ended = fork.wait(MOST_SECONDS)
         failed = log.read_text().splitlines() if log.exists() else []
         return ended, next(iter(failed), None)
