@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -72,7 +73,9 @@ class Fork:
 
     def __init__(self, run: Callable[[], int], *, root: Path, source: Path, output: Path) -> None:
         self._started = time.monotonic()
-        self.pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads of libraries hold no locks by now
+            self.pid = os.fork()
         if self.pid == 0:
             _become(run, root, source, output)
 

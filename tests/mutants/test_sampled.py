@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -13,11 +15,12 @@ from typing import Any
 import pytest
 
 from tests.mutants import reach, sampled
+from tests.mutants.forks import Ended, Fork, TooSlow, limit_cpu
 from tests.mutants.overlay import Overlay
 from tests.mutants.places import ROOT, Places
 from tests.mutants.reach import Test
 from tests.mutants.sampled import lower, table
-from tests.mutants.trial import SURVIVED, affordable
+from tests.mutants.trial import KILLED, SURVIVED, UNDECIDED, Trials, affordable
 
 TABLE = """
 source = "src/toy"
@@ -207,6 +210,55 @@ def test_the_cheapest_tests_run_that_there_is_time_for():
     tests = [Test("a::1", 1), Test("a::2", 2), Test("b::1", 2.5), Test("a::3", 3)]
     assert affordable(tests, {"a": 1, "b": 3}, 7) == [*tests[:2], tests[3]]
     assert affordable(tests, {"a": 1, "b": 3}, 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_late", "failed", "unchanged", "expected"),
+    [
+        (0, False, None, None, SURVIVED),
+        (1, False, "a::1", None, KILLED),
+        (-9, True, "a::1", None, KILLED),
+        (-9, True, None, Ended(0, 14, is_late=False), KILLED),
+        (-9, True, None, Ended(0, 16, is_late=False), UNDECIDED),
+        (-9, True, None, Ended(-9, 60, is_late=True), UNDECIDED),
+        (-11, False, None, Ended(0, 50, is_late=False), KILLED),
+        (4, False, None, Ended(4, 1, is_late=False), UNDECIDED),
+        (5, False, None, None, UNDECIDED),
+    ],
+)
+def test_verdicts(monkeypatch, code, is_late, failed, unchanged, expected):
+    """A time-out counts only if the same tests are far quicker without the defect, a crash only if they pass."""
+    trials = Trials.__new__(Trials)
+    monkeypatch.setattr(trials, "_run", lambda tests: (unchanged, None))
+    assert trials._judge([], Ended(code, 1, is_late=is_late), failed) == (expected, failed)
+
+
+def test_a_test_that_takes_much_more_cpu_ends():
+    def loop() -> None:
+        while True:
+            pass
+
+    limit_cpu(0.01)
+    with pytest.raises(TooSlow):
+        loop()
+    limit_cpu(0)
+
+
+def test_what_a_process_leaves_running_ends_with_it(tmp_path):
+    never, unwritten = os.pipe()
+    seen, kept = os.pipe()
+
+    def run() -> int:
+        subprocess.Popen(["cat"], stdin=never, pass_fds=[kept])
+        return 0
+
+    ended = Fork(run, root=tmp_path, source=tmp_path, output=tmp_path / "output").wait(30)
+    os.close(kept)
+    assert (ended.code, ended.is_late) == (0, False)
+    assert select.select([seen], [], [], 30)[0]  # nobody holds the other end any more
+    assert os.read(seen, 1) == b""
+    for end in (never, unwritten, seen):
+        os.close(end)
 
 
 def test_shares_leave_out_what_no_test_reaches():
