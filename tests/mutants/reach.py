@@ -142,14 +142,20 @@ class Recorder:
         self._has_passed = False
         self._coverage.switch_context(item.nodeid)
         began = time.process_time()
+        try:
+            return (yield)
+        finally:
+            self._coverage.switch_context("")
+            if self._has_passed:
+                self._write(test=item.nodeid, cpu=time.process_time() - began)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
         limit_cpu(self._seconds)
         try:
             return (yield)
         finally:
             limit_cpu(0)
-            self._coverage.switch_context("")
-            if self._has_passed:
-                self._write(test=item.nodeid, cpu=time.process_time() - began)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":

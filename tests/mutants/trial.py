@@ -65,7 +65,7 @@ class Chosen:
         items[:] = sorted((item for item in items if item.nodeid in self._cpu), key=rank)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, bool, bool]:
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         limit_cpu(limit_of(self._cpu[item.nodeid]))
         try:
             return (yield)
