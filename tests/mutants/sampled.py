@@ -52,28 +52,36 @@ class Tried:
             entry = json.loads(line)
             self._entries[entry["name"]] = entry
 
-    def find(self, defect: Defect, limit: float = 0) -> Entry | None:
-        """The verdict on a defect, if neither its file nor its tests have changed, and no more time would help."""
+    def latest(self, defect: Defect) -> Entry | None:
+        """The verdict on a defect, if its file has not changed."""
         entry = self._entries.get(defect.name)
-        if entry is None or entry["stamp"] != self._stamp_of(defect, entry):
-            return None
+        return entry if entry and entry["source"] == self._source(defect) else None
+
+    def is_due(self, defect: Defect, limit: float) -> bool:
+        """Whether there is no verdict, its tests have changed, or more time would help."""
+        entry = self.latest(defect)
+        if entry is None or entry["tests"] != self._tests_of(entry):
+            return True
         is_final = entry["verdict"] == KILLED or entry["ran"] == entry["reaching"]
-        return entry if is_final or entry["limit"] >= limit else None
+        return not is_final and entry["limit"] < limit
 
     def add(self, package: str, defect: Defect, verdict: Verdict) -> Entry:
         """Keep a verdict."""
         entry = {"package": package, "name": defect.name, "line": defect.line, **asdict(verdict)}
-        entry["stamp"] = self._stamp_of(defect, entry)
+        entry |= {"source": self._source(defect), "tests": self._tests_of(entry)}
         self._entries[defect.name] = entry
         with self._path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
         return entry
 
-    def _stamp_of(self, defect: Defect, entry: Entry) -> str:
-        tests = self._stamp
+    def _source(self, defect: Defect) -> str:
+        return _digest((self._places.source / defect.file).read_bytes())
+
+    def _tests_of(self, entry: Entry) -> str:
+        """What must not change: the test that kills, or else all tests."""
         if entry["verdict"] == KILLED and entry["by"]:
-            tests = self._tests.get(entry["by"].partition("::")[0], "")
-        return _digest((self._places.source / defect.file).read_bytes() + tests.encode())
+            return self._tests.get(entry["by"].partition("::")[0], "")
+        return self._stamp
 
 
 def _digest(content: bytes) -> str:
@@ -89,7 +97,7 @@ def run(places: Places, sample: Iterable[tuple[str, Defect]], *, seconds: float,
     reach = Reach(places.reach)
     tried = Tried(places, reach)
     reach.close()
-    left = [(package, defect) for package, defect in sample if tried.find(defect, limit) is None]
+    left = [(package, defect) for package, defect in sample if tried.is_due(defect, limit)]
     if jobs == 1:
         try_each(places, left, until, limit)
         return
@@ -232,7 +240,7 @@ def report(places: Places, samples: Mapping[str, list[Defect]], *, writes: bool)
     tried = Tried(places, reach)
     files, cut_off = reach.digests(), reach.cut_off()
     reach.close()
-    entries = [entry for sample in samples.values() for one in sample if (entry := tried.find(one)) is not None]
+    entries = [entry for sample in samples.values() for one in sample if (entry := tried.latest(one)) is not None]
     now, before = counted(entries), counted(recorded(places))
     sys.stdout.writelines(f"{line}\n" for line in table(now, before))
     all_files = len([*places.files_of_tests()])
