@@ -25,7 +25,7 @@ _OTHER: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
 }  # fmt: skip
 """`is` is left alone: nearly always `is None`, whose opposite fails with an AttributeError at once."""
 _CHECKS: Final = re.compile(r"_*(check|require|refuse|reject|verify|ensure|must)(_|$)")
-_TEXTS: Final = re.compile(r"(_*log(ger|ging)?|warnings)\.|.*\b(print|warn|cast|std(out|err)\.write)$")
+_TEXTS: Final = re.compile(r"(_*log(ger|ging)?|warnings)\.|.*\b_*(print|warn|cast|std(out|err)\.write)$")
 """Calls that log or warn, and casts."""
 _COLUMN: Final = re.compile(r"_*[A-Z][A-Z0-9_]*$")
 _NOT_DECIDING: Final = {"__repr__", "__str__"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
@@ -11,11 +11,12 @@ from tests.mutants.generate import KINDS, Defect
 
 
 def drawn(found: Sequence[Defect], most: int, seed: str) -> list[Defect]:
-    """Draw one of each kind in turn, from the file that fewest were drawn from; the first n do not depend on `most`."""
-    draw = random.Random(seed)
-    left = {kind: [one for one in found if one.kind == kind] for kind in KINDS}
-    for among in left.values():
-        draw.shuffle(among)
+    """Draw one of each kind in turn, from the file that fewest were drawn from; the first n do not depend on `most`.
+
+    The order is that of digests, so that a defect more or less elsewhere changes little of the sample.
+    """
+    ranked = sorted(found, key=lambda one: hashlib.sha256(f"{seed} {one.name}".encode()).digest())
+    left = {kind: [one for one in ranked if one.kind == kind] for kind in KINDS}
     taken: Counter[str] = Counter()
     chosen: list[Defect] = []
     for kind in cycle(KINDS):

@@ -191,14 +191,14 @@ def recorded(places: Places) -> list[Entry]:
     return json.loads(places.recorded.read_text())["defects"] if places.recorded.exists() else []
 
 
-def write(places: Places, entries: list[Entry]) -> None:
-    """Record verdicts, with the reasons that were given; packages that were not tried stay as they are."""
+def write(places: Places, entries: list[Entry], measured: str) -> None:
+    """Record verdicts, with the tests whose reach was known and the reasons given; other packages stay as they are."""
     before = recorded(places)
     reasons = {entry["name"]: entry["reason"] for entry in before if "reason" in entry}
     packages = {entry["package"] for entry in entries}
     kept = [entry for entry in before if entry["package"] not in packages]
     lines = [json.dumps(_to_record(entry, reasons), ensure_ascii=False) for entry in [*kept, *entries]]
-    places.recorded.write_text('{"defects": [\n' + ",\n".join(lines) + "\n]}\n")
+    places.recorded.write_text(f'{{"reach of tests": "{measured}", "defects": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _to_record(entry: Entry, reasons: Mapping[str, str]) -> Entry:
@@ -243,10 +243,10 @@ def report(places: Places, samples: Mapping[str, list[Defect]], *, writes: bool)
     entries = [entry for sample in samples.values() for one in sample if (entry := tried.latest(one)) is not None]
     now, before = counted(entries), counted(recorded(places))
     sys.stdout.writelines(f"{line}\n" for line in table(now, before))
-    all_files = len([*places.files_of_tests()])
-    sys.stdout.write(f"{len(files)} of {all_files} files of tests are measured, {len(cut_off)} of them in part\n")
+    measured = f"{len(files)} of {len([*places.files_of_tests()])} files, {len(cut_off)} of them in part"
+    sys.stdout.write(f"reach of tests: {measured}\n")
     if writes:
-        write(places, entries)
+        write(places, entries, measured)
         return 0
     reasons = {entry["name"] for entry in recorded(places) if "reason" in entry}
     for entry in entries:

@@ -125,6 +125,7 @@ def test_attributes_of_self_and_of_modules_are_no_columns():
         "raise ValueError(a[1], 2 < b)",
         "assert a < 1",
         "log.info(1 < b)",
+        "self._warn(1 < b)",
         "warnings.warn(a, stacklevel=2)",
         "print(1)",
         "import a",
@@ -193,6 +194,13 @@ def test_a_sample_takes_kinds_and_files_in_turn():
 def test_a_sample_depends_on_its_seed_alone_and_a_longer_one_continues_it():
     assert drawn(FOUND, 20, "seed")[:14] == drawn(FOUND, 14, "seed")
     assert drawn(FOUND, 14, "seed") != drawn(FOUND, 14, "other")
+
+
+def test_a_sample_hardly_changes_with_a_defect_elsewhere():
+    before = drawn(FOUND, 14, "seed")
+    gone = next(one for one in FOUND if one not in before)
+    after = drawn([one for one in FOUND if one != gone], 14, "seed")
+    assert len({*before} & {*after}) >= 12
 
 
 def test_a_sample_is_not_larger_than_what_there_is():
