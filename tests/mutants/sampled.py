@@ -127,7 +127,7 @@ def try_each(places: Places, defects: Iterable[tuple[str, Defect]], until: float
 
 
 def _print(entry: Entry) -> None:
-    by = f" by {entry['by']}" if entry["by"] else f", {entry['ran']} of {entry['reaching']} tests"
+    by = f" by {entry['by']}" if entry["by"] else f" by {entry['ran']} of {entry['reaching']} tests"
     sys.stdout.write(f"{entry['package']} {entry['verdict']}{by}: line {entry['line']} of {entry['name']}\n")
     sys.stdout.flush()
 
