@@ -137,6 +137,8 @@ def run_at(places: Places, place: str, limit: float) -> None:
     file, _, line = place.partition(":")
     found = [one for package in places.table["packages"] for one in places.defects(package) if one.file == file]
     wanted = [one for one in found if not line or one.line <= int(line) <= one.last_line]
+    if not wanted:
+        raise SystemExit(f"{place}: no defect can be planted here")
     reach = Reach(places.reach)
     with workplace() as folder:
         trials = Trials(places, reach, folder, limit=limit)
