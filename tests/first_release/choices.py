@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shoal.errors import ShoalError
 from shoal.inspection import Facts, PersonDoubt, Proposal, Wishes, look, propose
-from shoal.inspection.reading import Data, read_data
+from shoal.inspection.files.reading import Data, read_data
 from tests.first_release.cases import Case
 from tests.first_release.expected import ASK, Column
 from tests.first_release.names import as_read

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from shoal.inspection import Facts, Proposal, Wishes
-    from shoal.inspection.reading import Data
+    from shoal.inspection.files.reading import Data
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
@@ -158,7 +158,7 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
 
 def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> Data:
     from shoal.errors import PolicyError
-    from shoal.inspection.reading import read_data
+    from shoal.inspection.files.reading import read_data
 
     if "://" not in data:
         if source:
@@ -177,7 +177,7 @@ def _say_header(found: Data) -> None:
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
-    from shoal.inspection.column_names import printable
+    from shoal.inspection.columns.column_names import printable
 
     people = f"{proposal.people:,} people" if proposal.columns("person") else "counted as rows, not people"
     print(f"{'all' if is_all else 'the first'} {rows:,} rows, {people}")

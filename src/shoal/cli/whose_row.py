@@ -42,7 +42,7 @@ def ask_person(doubt: PersonDoubt, facts: Mapping[str, Facts]) -> str | None:
 
 
 def _lines(doubt: PersonDoubt) -> list[str]:
-    from shoal.inspection.column_names import printable
+    from shoal.inspection.columns.column_names import printable
 
     width = max(len(printable(one.column)) for one in doubt.candidates)
     return [f"  {printable(one.column):<{width}}  {one.evidence}" for one in doubt.candidates]

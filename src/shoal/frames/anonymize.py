@@ -20,9 +20,9 @@ from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
 from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
-from shoal.inspection.column_names import printable
+from shoal.inspection.columns.column_names import printable
+from shoal.inspection.columns.facts import as_moments
 from shoal.inspection.events import nanoseconds
-from shoal.inspection.facts import as_moments
 from shoal.inspection.wishes import ROWS
 from shoal.methods.base import said_of_rows
 from shoal.observe.counts import RunSummary

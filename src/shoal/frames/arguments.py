@@ -13,7 +13,7 @@ import numpy as np
 from shoal.errors import PolicyError
 from shoal.frames.frame_input import FrameInput
 from shoal.frames.frame_output import INTERVALS
-from shoal.inspection.column_names import printable
+from shoal.inspection.columns.column_names import printable
 from shoal.inspection.wishes import ROWS, Wishes
 from shoal.methods.registry import METHODS
 from shoal.methods.setting_problems import one_of

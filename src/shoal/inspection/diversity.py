@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from shoal.inspection.facts import Facts
-from shoal.inspection.risk import codes
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.risk import codes
 
 _NEEDED: Final = 1.6
 """Measured with least-loss and l = 2, with 300 and 2,000 rows and k = 5 and 10: about 1 - 1.6 k q of the rows find no

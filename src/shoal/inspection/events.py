@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
-from shoal.inspection.risk import Codes, codes
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.risk import Codes, codes
 from shoal.schema import duration_ns
 
 _WINDOWS: Final = ("1h", "6h", "1d", "7d", "30d", "365d")

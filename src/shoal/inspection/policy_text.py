@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.files.reading import Data
 from shoal.inspection.proposal import Proposal
-from shoal.inspection.reading import Data
 from shoal.inspection.toml_text import toml, toml_key
 
 _ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow", "access-log": "csv"}

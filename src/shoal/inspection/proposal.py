@@ -9,18 +9,11 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
-from shoal.inspection.codes import as_code, is_code, may_be_codes
-from shoal.inspection.derived import find_derived
-from shoal.inspection.diversity import suppressed_share
-from shoal.inspection.domains import domain_of
-from shoal.inspection.events import choose_window, order_settings, waiting_times
-from shoal.inspection.facts import Facts, as_moments, texts
-from shoal.inspection.items import FANOUT, count_items, popular_tree
-from shoal.inspection.person_values import columns_of
-from shoal.inspection.persons import Candidate, WhoseRow, whose_row
-from shoal.inspection.range_ends import choose_grids
-from shoal.inspection.risk import Measure, Risk
-from shoal.inspection.roles import (
+from shoal.inspection.columns.codes import as_code, is_code, may_be_codes
+from shoal.inspection.columns.derived import find_derived
+from shoal.inspection.columns.facts import Facts, as_moments, texts
+from shoal.inspection.columns.risk import Measure, Risk
+from shoal.inspection.columns.roles import (
     Role,
     find_attribute,
     find_items,
@@ -30,7 +23,14 @@ from shoal.inspection.roles import (
     names_people,
     role_of,
 )
-from shoal.inspection.trees import nested, paths_of
+from shoal.inspection.diversity import suppressed_share
+from shoal.inspection.events import choose_window, order_settings, waiting_times
+from shoal.inspection.generalization.domains import domain_of
+from shoal.inspection.generalization.range_ends import choose_grids
+from shoal.inspection.generalization.trees import nested, paths_of
+from shoal.inspection.person.person_values import columns_of
+from shoal.inspection.person.whose_row import Candidate, WhoseRow, whose_row
+from shoal.inspection.sets import FANOUT, count_items, popular_tree
 from shoal.inspection.wishes import ROWS, Wishes
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 ROWS: Final = "row"
 """In place of a column: every row counts as one person."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError, PolicyError
-from shoal.inspection.message_table import read_messages
-from shoal.inspection.reading import Data
+from shoal.inspection.files.message_table import read_messages
+from shoal.inspection.files.reading import Data
 from shoal.methods.setting_problems import nearest
 from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.live.pass_through import PassThroughSection

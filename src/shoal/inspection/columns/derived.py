@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 Floats = npt.NDArray[np.float64]
 _SAMPLE: Final = 2_000

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 from shoal.schema import Numeric
 
 _FIRST, _LAST = datetime(1824, 1, 1), datetime(2116, 1, 1)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from shoal.inspection.column_names import words, words_of
+from shoal.inspection.columns.column_names import words, words_of
 
 _STEMS: Final = words("""
     wage diagnos krankheit erkrankung illness disease sickness sygdom sykdom sjukdom maladie malattia enfermedad doenca

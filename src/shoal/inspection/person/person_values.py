@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.facts import Facts
-from shoal.inspection.risk import Codes, codes
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.risk import Codes, codes
 
 HANDFUL: Final = 10
 """Fewer different values are never people: k of them could not be told from a few categories."""

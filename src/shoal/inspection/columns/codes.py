@@ -9,8 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.column_names import words, words_of
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.column_names import words, words_of
+from shoal.inspection.columns.facts import Facts
 
 TWO: Final = 2
 _FEW: Final = 12

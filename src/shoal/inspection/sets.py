@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 FANOUT: Final = 5
 _Node = tuple[str, tuple[str, ...], Any]

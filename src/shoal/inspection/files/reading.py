@@ -17,9 +17,9 @@ from shoal.decode.csv import CsvDecoder
 from shoal.decode.header_names import SHORT
 from shoal.decode.spellings import Encoding
 from shoal.errors import InputError, PolicyError
-from shoal.inspection.csv_layout import CsvLayout, layout_of
-from shoal.inspection.csv_spelling import encoding_of, spelling_of
-from shoal.inspection.missing_words import as_nulls, missing_words
+from shoal.inspection.files.csv_layout import CsvLayout, layout_of
+from shoal.inspection.files.csv_spelling import encoding_of, spelling_of
+from shoal.inspection.files.missing_words import as_nulls, missing_words
 
 KINDS: Final = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".dat": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",

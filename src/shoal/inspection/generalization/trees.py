@@ -8,7 +8,7 @@ from typing import Final
 
 from shoal.errors import ShoalError
 from shoal.hierarchies import Hierarchy
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 ROOT: Final = "*"
 FEW: Final = 6

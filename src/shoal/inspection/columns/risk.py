@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 Codes = npt.NDArray[np.int64]
 _MOSTLY_OWN: Final = 0.5

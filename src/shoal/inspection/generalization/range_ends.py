@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 Floats = npt.NDArray[np.float64]
 Groups = Sequence[npt.NDArray[np.int64]]

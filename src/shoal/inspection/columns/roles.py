@@ -8,11 +8,11 @@ from typing import Final, Literal
 
 import pyarrow.compute as pc
 
-from shoal.inspection.column_names import says_nothing, words, words_of
-from shoal.inspection.facts import Facts, texts
-from shoal.inspection.person_names import is_id_name
-from shoal.inspection.risk import Measure, Risk
-from shoal.inspection.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.columns.column_names import says_nothing, words, words_of
+from shoal.inspection.columns.facts import Facts, texts
+from shoal.inspection.columns.risk import Measure, Risk
+from shoal.inspection.columns.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.person.person_names import is_id_name
 
 RoleName = Literal["person", "time", "quasi", "sensitive", "attribute", "items", "carry", "drop"]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError
-from shoal.inspection.facts import look
-from shoal.inspection.reading import Data, as_column
-from shoal.inspection.roles import find_time
+from shoal.inspection.columns.facts import look
+from shoal.inspection.columns.roles import find_time
+from shoal.inspection.files.reading import Data, as_column
 
 
 def read_messages(
