@@ -1,4 +1,4 @@
-"""A window for z-anonymity: the shortest in which enough events have z people."""
+"""Events for z-anonymity: their columns, and the shortest window in which enough of them have z people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,57 @@ import pyarrow as pa
 from shoal.errors import PolicyError
 from shoal.inspection.columns.facts import Facts
 from shoal.inspection.columns.risk import Codes, codes
+from shoal.inspection.columns.roles import Role, names_people
+from shoal.inspection.draft import Draft
+from shoal.inspection.table_facts import TableFacts
 from shoal.schema import duration_ns
 
 _WINDOWS: Final = ("1h", "6h", "1d", "7d", "30d", "365d")
 _WAITS: Final = ("10s", "1min", "5min", "30min", "2h", "12h", "2d", "7d")
 _ENOUGH: Final = 0.4
 """The share of events that is worth publishing."""
+
+_FEW_COMMON: Final = 0.1
+"""The share of events that z-anonymity would publish, below which rows are generalized instead."""
+_FEW_VALUES: Final = 50
+"""Different values up to which another column of events may be published unchanged."""
+
+
+def events_draft(table: TableFacts) -> Draft:
+    """What z-anonymity needs: who, when, what, z and a window; raise PolicyError if a column is not found."""
+    person, time, attribute = table.person, table.time, table.attribute
+    if person is None or time is None or attribute is None:
+        found = {"person": person, "time": time, "attribute": attribute}
+        raise PolicyError([f"{what}: not found; name the column" for what, one in found.items() if one is None])
+    window = _window(table, person, time, attribute).window
+    roles = [time, attribute, *(_other_column(table, name) for name in table.others if name != attribute.column)]
+    rules = {"method": "z-anonymity", "attribute": attribute.column, "z": table.z, "window": window}
+    rules |= {"k": table.wishes.k} if table.wishes.k is not None else {}
+    return Draft(roles, {**rules, **order_settings(table.facts[time.column]), **table.wishes.settings})
+
+
+def has_common_values(table: TableFacts, person: Role, time: Role, attribute: Role) -> bool:
+    """Whether enough people have the same values within some window, so that z-anonymity would publish any."""
+    return _window(table, person, time, attribute).released >= _FEW_COMMON
+
+
+def _window(table: TableFacts, *columns: Role) -> Choice:
+    person, time, attribute = (table.facts[one.column] for one in columns)
+    return choose_window(person, time, attribute, z=table.z, window=table.wishes.window)
+
+
+def _other_column(table: TableFacts, name: str) -> Role:
+    """Another column of events: carried if at least k people share each of its values."""
+    if name in (table.wishes.carry or ()):
+        return Role(name, "carry", "as given")
+    identifier = table.identifier_role(name)
+    if identifier is not None:
+        return identifier
+    one, risk = table.facts[name], table.measure.of(name)
+    is_plain = one.kind in ("text", "whole", "number") and one.shape != "set" and not names_people(one)
+    if is_plain and not risk.rare and one.distinct <= _FEW_VALUES:
+        return Role(name, "carry", f"few values, shared by many: {risk.words()}", is_sure=False)
+    return Role(name, "drop", f"published unchanged it would single people out: {risk.words()}")
 
 
 class Choice(NamedTuple):

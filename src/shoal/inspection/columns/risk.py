@@ -16,6 +16,9 @@ from shoal.inspection.columns.facts import Facts
 
 Codes = npt.NDArray[np.int64]
 _MOSTLY_OWN: Final = 0.5
+_NEEDED: Final = 1.6
+"""Measured with least-loss and l = 2, with 300 and 2,000 rows and k = 5 and 10: about 1 - 1.6 k q of the rows find no
+row with another value, if a share q of the rows has not the most frequent one."""
 MOST_PAIRED: Final = 12
 """Columns of which every two are measured together."""
 
@@ -112,6 +115,23 @@ class Measure:
         if name not in self._codes:
             self._codes[name] = codes(self._facts[name].values)
         return self._codes[name]
+
+
+def suppressed_share(one: Facts, k: int, pending: int) -> float:
+    """About how many of the rows are suppressed if every group needs two different known values of a column.
+
+    A group is made of the rows that are pending together, so a column in the order of its values costs more.
+    """
+    value = codes(one.values)
+    known = _valid(one.values)
+    size = max(pending, 2 * k)
+    lost = 0.0
+    for first in range(0, len(value), size):
+        own = value[first : first + size][known[first : first + size]]
+        if len(own):
+            other = 1 - np.bincount(own).max() / len(own)
+            lost += len(own) * max(0.0, 1 - _NEEDED * k * other)
+    return lost / max(len(value), 1)
 
 
 def codes(column: Any) -> Codes:
