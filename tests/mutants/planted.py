@@ -785,14 +785,14 @@ MUTANTS: Final = (
     Mutant(
         "inspection/table_facts.py",
         "a second identifier of somebody is published",
-        "if name in self.found.identifiers and",
+        "if name in self.whose.identifiers and",
         "if name not in self.facts and",
         "tests/first_release/test_roles.py",
     ),
     Mutant(
         "inspection/table_facts.py",
         "a row number is published",
-        "if name in self.found.row_numbers:",
+        "if name in self.whose.row_numbers:",
         "if name not in self.facts:",
         "tests/first_release/test_roles.py",
     ),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from shoal.errors import PolicyError
+from shoal.inspection.columns.arrays import Flags, Integers, is_there, value_codes
 from shoal.inspection.columns.facts import Facts
-from shoal.inspection.columns.risk import Codes, codes
 from shoal.inspection.columns.roles import Role, names_people
 from shoal.inspection.draft import Draft
 from shoal.inspection.table_facts import TableFacts
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
 def choose_window(person: Facts, time: Facts, attribute: Facts, *, z: int, window: str | None) -> Choice:
     """The given window, or the shortest of an hour to a year that releases 40% of the events by a rough count."""
     moment, usable = nanoseconds(time)
-    who, what = codes(person.values)[usable], codes(attribute.values)[usable]
+    who, what = value_codes(person.values)[usable], value_codes(attribute.values)[usable]
     tried = []
     for name in (window,) if window else _WINDOWS:
         length = duration_ns(name, name="window")
@@ -83,7 +83,7 @@ def choose_window(person: Facts, time: Facts, attribute: Facts, *, z: int, windo
     return max(tried, key=lambda choice: choice.released)
 
 
-def _released(who: Codes, what: Codes, when: Codes, z: int) -> float:
+def _released(who: Integers, what: Integers, when: Integers, z: int) -> float:
     """The share of events whose value at least z people have in the same piece of time."""
     when = when - when.min()
     group = np.unique(when * (int(what.max()) + 1) + what, return_inverse=True)[1].astype(np.int64)
@@ -116,10 +116,10 @@ def _longer(nanoseconds: int, durations: tuple[str, ...]) -> str:
     return next((one for one in durations if duration_ns(one, name="") > nanoseconds), durations[-1])
 
 
-def nanoseconds(time: Facts) -> tuple[Codes, Any]:
+def nanoseconds(time: Facts) -> tuple[Integers, Flags]:
     """Times since 1970, and which rows have one; raise PolicyError if none has."""
     column = time.values
-    usable = column.is_valid().to_numpy(zero_copy_only=False)
+    usable = is_there(column)
     if time.kind != "moment" or not usable.any():
         raise PolicyError(f"column {time.name!r}: has no usable time; write ISO 8601 or whole numbers since 1970")
     whole = column.cast(pa.timestamp("ns"), safe=False).cast(pa.int64())

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shoal.errors import PolicyError
-from shoal.inspection.columns.codes import as_code, is_code
 from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.numeric_codes import as_code, is_code
 from shoal.inspection.columns.risk import Measure, Risk
 from shoal.inspection.columns.roles import Role, find_time
 from shoal.inspection.draft import Draft

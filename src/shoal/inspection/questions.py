@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shoal.inspection.columns.codes import may_be_codes
+from shoal.inspection.columns.numeric_codes import may_be_codes
 from shoal.inspection.columns.roles import Role
 from shoal.inspection.draft import Draft
 from shoal.inspection.table_facts import TableFacts
@@ -24,7 +24,7 @@ def questions(table: TableFacts, draft: Draft, roles: list[Role], family: str) -
         found.append(f"is {table.person.column!r} a person? If it is a device, a household or the number of a row, "
                      "several of them may belong to one person")  # fmt: skip
     found += [f"{name!r} has a handful of values, too few to be the people; if it is the person, no k is kept"
-              for name in table.found.too_few if table.person is None]  # fmt: skip
+              for name in table.whose.too_few if table.person is None]  # fmt: skip
     found += [f"the labels of {one.column!r} are made of its values; if they name people, give a tree of your own"
               for one in roles
               if one.role == "quasi" and one.column in draft.trees and table.measure.of(one.column).unique > 0.5

@@ -15,6 +15,7 @@ from shoal.errors import PolicyError
 from shoal.inspection.columns.facts import Facts
 from shoal.inspection.columns.roles import Role
 from shoal.inspection.draft import Draft
+from shoal.inspection.generalization.trees import free_label
 from shoal.inspection.table_facts import TableFacts
 
 FANOUT: Final = 5
@@ -89,9 +90,6 @@ def _joined(group: list[_Node], taken: set[str], named: set[str]) -> _Node:
     items = tuple(item for _, own, _ in group for item in own)
     shown = [item for item in items[:2] if item in named]
     rest = [f"{len(items) - len(shown):,} {'more' if shown else 'rare items'}"] if len(items) > len(shown) else []
-    label, again = " + ".join([*shown, *rest]), 1
-    while label in taken:
-        again += 1
-        label = f"{' + '.join([*shown, *rest])} ({again})"
+    label = free_label(" + ".join([*shown, *rest]), taken)
     taken.add(label)
     return label, items, {name: below for name, _, below in group}

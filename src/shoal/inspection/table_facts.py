@@ -25,12 +25,12 @@ class TableFacts:
     """The columns, what the user states of them, and those that say who, when and what people did or have."""
 
     def __init__(
-        self, facts: Mapping[str, Facts], wishes: Wishes, person: Role | None, found: WhoseRow, measure: Measure
+        self, facts: Mapping[str, Facts], wishes: Wishes, person: Role | None, whose: WhoseRow, measure: Measure
     ) -> None:
-        self.wishes, self.person, self.found, self.measure = wishes, person, found, measure
+        self.wishes, self.person, self.whose, self.measure = wishes, person, whose, measure
         taken = {person.column} if person else set()
         free = {name: one for name, one in wishes.open_columns(facts).items()
-                if name not in taken and name not in found.row_numbers}  # fmt: skip
+                if name not in taken and name not in whose.row_numbers}  # fmt: skip
         self.facts = facts
         self.time = stated(wishes.time, "time") or find_time(free)
         if self.time is not None:
@@ -76,9 +76,9 @@ class TableFacts:
 
     def identifier_role(self, name: str) -> Role | None:
         """The role of a column that numbers the rows or stands for somebody; None for other columns."""
-        if name in self.found.row_numbers:
+        if name in self.whose.row_numbers:
             return Role(name, "drop", "it numbers the rows in their order")
-        if name in self.found.identifiers and not is_model(self.facts[name]):
+        if name in self.whose.identifiers and not is_model(self.facts[name]):
             return Role(name, "drop", "another identifier")
         return None
 
