@@ -862,7 +862,7 @@ MUTANTS: Final = (
     Mutant(
         "pipeline/summary.py",
         "a run that counts rows promises people",
-        "said_of_rows(promised) if self.numbers_rows else promised",
+        "statement_for_rows(promised) if self.numbers_rows else promised",
         "promised",
         "tests/e2e/test_first_files.py",
     ),

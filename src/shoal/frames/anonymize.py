@@ -23,8 +23,7 @@ from shoal.inspection import Facts, Proposal, Wishes, look, propose
 from shoal.inspection.columns.column_names import printable
 from shoal.inspection.columns.facts import as_moments
 from shoal.inspection.events import nanoseconds
-from shoal.inspection.wishes import ROWS
-from shoal.methods.base import said_of_rows
+from shoal.methods.base import statement_for_rows
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.missing_values import missing_value_words
@@ -32,6 +31,7 @@ from shoal.pipeline.outcome import Explain, outcome_words
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy, read_tables
+from shoal.schema import ROWS
 from shoal.times import column_ns
 
 _PLACES: Final = {
@@ -230,19 +230,19 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
         "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
         "refused": method.counts["dead"], "pending": method.pending,
     }  # fmt: skip
-    warnings += little_left(counts, reasons, method.explain, policy)
+    warnings += _little_left(counts, reasons, method.explain, policy)
     metrics, decided = dict(method.metrics), method.counts["released"] + method.counts["suppressed"]
     warnings += missing_value_words(metrics, policy.anonymize, decided=decided)
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
         refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
-        metrics=metrics,
+        statement=statement_for_rows(promised) if counts_rows else promised,
+        proposal=proposal, warnings=tuple(warnings), metrics=metrics,
     )  # fmt: skip
 
 
-def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: Explain, policy: Policy) -> list[str]:
+def _little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: Explain, policy: Policy) -> list[str]:
     """One sentence if little is left of the frame."""
     summary = RunSummary(
         rows_in=counts["rows"], released=counts["released"], suppressed=counts["suppressed"],

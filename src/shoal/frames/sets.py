@@ -11,7 +11,7 @@ from shoal.errors import InputError
 from shoal.frames.result import Anonymized
 from shoal.hierarchies import Hierarchy
 from shoal.inspection import Proposal
-from shoal.methods.base import said_of_rows
+from shoal.methods.base import statement_for_rows
 from shoal.methods.policy_content import nested_tree
 from shoal.methods.registry import METHODS
 from shoal.methods.sets.local_result import LocalKmResult
@@ -56,7 +56,7 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     return Anonymized(
         frame=None, rows=rows, trace=None, truth=truth, policy=content, counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
-        statement=promised if policy.stream.person in table.column_names else said_of_rows(promised),
+        statement=promised if policy.stream.person in table.column_names else statement_for_rows(promised),
         proposal=proposal,
         warnings=tuple(policy.warnings),
         metrics={

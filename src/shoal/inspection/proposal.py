@@ -18,7 +18,8 @@ from shoal.inspection.questions import questions
 from shoal.inspection.rows import flexible_draft, has_results, tuples_draft
 from shoal.inspection.sets import sets_draft
 from shoal.inspection.table_facts import TableFacts, stated
-from shoal.inspection.wishes import ROWS, Wishes
+from shoal.inspection.wishes import Wishes
+from shoal.schema import ROWS
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
 
