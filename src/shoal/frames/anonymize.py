@@ -24,6 +24,7 @@ from shoal.inspection.columns.column_names import printable
 from shoal.inspection.columns.facts import as_moments
 from shoal.inspection.events import nanoseconds
 from shoal.methods.base import statement_for_rows
+from shoal.methods.release import refused_by_reason
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.missing_values import missing_value_words
@@ -224,8 +225,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
     promised = method.guarantee.statement
-    reasons = {name: count for name, count in method.counts.items()
-               if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
+    reasons = refused_by_reason(method.counts)
     counts = {
         "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
         "refused": method.counts["dead"], "pending": method.pending,
@@ -236,7 +236,7 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
-        refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
+        refused={reason: f"{count:,}: {method.explain(reason).words}" for reason, count in reasons.items()},
         statement=statement_for_rows(promised) if counts_rows else promised,
         proposal=proposal, warnings=tuple(warnings), metrics=metrics,
     )  # fmt: skip
@@ -250,9 +250,3 @@ def _little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain:
     )  # fmt: skip
     found = outcome_words(summary, explain, policy.anonymize)
     return [found] if found is not None else []
-
-
-def _sentence(method: Any, reason: str) -> str:
-    refusal = method.explain(reason)
-    where = f"column {refusal.column!r}: " if refusal.column else ""
-    return f"{where}{refusal.sentence}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from shoal.methods.base import StreamMethod, statement_for_rows
+from shoal.methods.release import refused_by_reason
 from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.outcome import add_outcome
@@ -15,8 +16,6 @@ from shoal.policy import Policy
 from shoal.policy.fields import Location
 from shoal.schema import ROWS
 from shoal.times import column_ns
-
-_FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
 
 
 class RunReport:
@@ -48,7 +47,7 @@ class RunReport:
             released=counts["released"],
             suppressed=counts["suppressed"],
             dead=counts["dead"],
-            dead_by_reason={name: count for name, count in counts.items() if name not in _FIXED_COUNTS},
+            dead_by_reason=refused_by_reason(counts),
             seconds=seconds,
             compiling_seconds=self._clock.compiling_seconds,
             rows_per_second=(counts["pushed"] - self._rows_before) / seconds if seconds else 0.0,

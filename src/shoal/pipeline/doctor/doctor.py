@@ -13,7 +13,7 @@ from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError, ShoalError
 from shoal.methods.base import StreamMethod
-from shoal.methods.release import UNREADABLE
+from shoal.methods.release import UNREADABLE, refused_by_reason
 from shoal.observe.observer import Observer
 from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
@@ -248,14 +248,11 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         yield Remark("good", "outcome", loss_words(metrics, unit=method.delay_unit))
     for words in missing_value_words(metrics, method, decided=counts["released"] + counts["suppressed"]):
         yield Remark("look", "missing", words)
-    fixed = ("pushed", "released", "suppressed", "dead", "pending", UNREADABLE)
     # Late rows are counted where the order of times is looked at.
-    covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
-    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
-    for reason in islice(reasons, 8):
-        refusal = anonymizer.explain(reason)
-        count = f"{counts[reason]:,} rows refused"
-        yield Remark("look", "outcome", f"{count}, column {refusal.column!r}: {refusal.sentence}")
+    covered = (UNREADABLE, *(COVERED_REASONS if isinstance(method, TupleSection) else ("late",)))
+    reasons = {name: count for name, count in refused_by_reason(counts).items() if name.split(":")[0] not in covered}
+    for reason, count in islice(reasons.items(), 8):
+        yield Remark("look", "outcome", f"{count:,} rows refused, {anonymizer.explain(reason).words}")
     if not isinstance(method, TupleSection):
         yield from _near_remarks(policy, tried.batch)
 
