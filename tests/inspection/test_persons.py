@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.inspection import look
-from shoal.inspection.person_names import Says, said_by
-from shoal.inspection.persons import WhoseRow, whose_row
+from shoal.inspection.person.person_names import Says, said_by
+from shoal.inspection.person.whose_row import WhoseRow, whose_row
 
 ROWS = range(240)
 

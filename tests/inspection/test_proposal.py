@@ -8,7 +8,7 @@ import pytest
 
 from shoal.errors import PolicyError
 from shoal.inspection import PersonDoubt, Wishes, look, propose
-from shoal.inspection.risk import Measure
+from shoal.inspection.columns.risk import Measure
 from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, visits
 
 ROLES = {

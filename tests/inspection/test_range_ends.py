@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from shoal.inspection import Wishes, look, propose
-from shoal.inspection.domains import domain_of
-from shoal.inspection.facts import Facts
-from shoal.inspection.range_ends import MOST_FOUND, _groups, _try, choose_grids, natural_step
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.generalization.domains import domain_of
+from shoal.inspection.generalization.range_ends import MOST_FOUND, _groups, _try, choose_grids, natural_step
 
 
 def facts_of(values):

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from shoal.inspection import Facts, Proposal, Wishes
-    from shoal.inspection.reading import Data
+    from shoal.inspection.files.reading import FirstRows
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
@@ -156,9 +156,9 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     return _check(data, out)
 
 
-def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> Data:
+def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> FirstRows:
     from shoal.errors import PolicyError
-    from shoal.inspection.reading import read_data
+    from shoal.inspection.files.reading import read_data
 
     if "://" not in data:
         if source:
@@ -171,13 +171,13 @@ def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: 
     return read_first_messages(data, source, rows, folder)
 
 
-def _say_header(found: Data) -> None:
+def _say_header(found: FirstRows) -> None:
     if found.has_header is not None:
         print(_HEADERS[found.has_header])
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
-    from shoal.inspection.column_names import printable
+    from shoal.inspection.columns.column_names import printable
 
     people = f"{proposal.people:,} people" if proposal.columns("person") else "counted as rows, not people"
     print(f"{'all' if is_all else 'the first'} {rows:,} rows, {people}")
@@ -250,7 +250,7 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     return replace(wishes, **{**lists, field: [*(lists[field] or ()), name]})
 
 
-def _write(proposal: Proposal, found: Data, facts: Mapping[str, Facts], data: str, out: Path) -> None:
+def _write(proposal: Proposal, found: FirstRows, facts: Mapping[str, Facts], data: str, out: Path) -> None:
     """Write the policy and, into a private folder, its hierarchies."""
     import os
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
-
-ROWS: Final = "row"
-"""In place of a column: every row counts as one person."""
+from shoal.inspection.columns.facts import Facts
+from shoal.schema import ROWS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from shoal.decode.base import Decoded, Refused
 from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.doctor.remarks import Remark, Sample
-from shoal.pipeline.doctor.tuples import outcome_words, tuple_remarks
+from shoal.pipeline.doctor.tuples import loss_words, tuple_remarks
 from shoal.policy import parse_policy
 from tests.policy.test_tuples import base_table
 
@@ -264,7 +264,7 @@ def test_a_deadline_if_all_times_are_equal():
 
 
 def test_the_outcome_in_words():
-    words = outcome_words({"loss": 0.48166, "formed": 1234, "delay": 1200.4}, unit="arrivals")
+    words = loss_words({"loss": 0.48166, "formed": 1234, "delay": 1200.4}, unit="arrivals")
     assert words == (
         "average loss 0.482 (0 exact, 1 fully generalized), 1,234 clusters formed, average delay 1,200 arrivals"
     )

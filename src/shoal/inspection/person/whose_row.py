@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shoal.inspection.column_names import says_nothing, words, words_of
-from shoal.inspection.facts import Facts
-from shoal.inspection.person_names import Says, is_id_name, said_by
-from shoal.inspection.person_values import HANDFUL, Column, columns_of, same_values
+from shoal.inspection.columns.column_names import says_nothing, words, words_of
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.person.person_names import Says, is_id_name, said_by
+from shoal.inspection.person.person_values import HANDFUL, Column, columns_of, same_values
 
 _SURE: Final = (Says.PERSON, Says.NUMBER, Says.UNIT, Says.HOST)
 """What a name says if its column is taken for the person without a question, from the most certain on."""
