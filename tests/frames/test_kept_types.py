@@ -48,6 +48,21 @@ def test_columns_published_unchanged_keep_their_type_in_pandas(dtype: str, role:
     assert found.value_counts(dropna=False).to_dict() == given["c"].value_counts(dropna=False).to_dict()
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_sensitive_column_that_is_published_generalized_becomes_text(library: str) -> None:
+    """Its type of numbers is not kept: no number of it is published."""
+    quasi = {"wage": {"kind": "numeric", "low": 0, "high": 100, "grid": 20}}
+    policy = {
+        "stream": {"person": "id"},
+        "anonymize": {"method": "least-loss", "k": 3, "deadline": 60, "sensitive": ["wage"], "l": 2, "quasi": quasi},
+    }  # fmt: skip
+    table = pa.table({"id": list(range(PEOPLE)), "wage": [row + 0.5 for row in range(PEOPLE)]})
+    shown = shoal.anonymize(in_library(library, table), policy=policy).frame["wage"]
+    assert {str(one) for one in (shown.to_pylist() if library == "pyarrow" else list(shown))} == {
+        "[0, 20]", "[20, 40]", "[40, 60]"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("role", ["carry", "sensitive"])
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_categories_keep_their_order_in_pandas(role: str, is_ordered: bool) -> None:
