@@ -162,9 +162,10 @@ def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[
 
 
 def _unchanged(policy: Policy) -> set[str]:
-    """Columns that are published as they are, with their types."""
+    """Columns that are published as they are, with their types; a sensitive column may be generalized as well."""
     time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
-    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
+    unchanged = {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
+    return unchanged - {*getattr(policy.anonymize, "quasi", ())}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
