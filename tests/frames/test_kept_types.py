@@ -114,6 +114,19 @@ def test_generalized_categories_are_labels(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_sensitive_columns_published_generalized_are_ranges_and_labels(library: str) -> None:
+    codes = pa.array([f"X{row % 20:02}" for row in range(PEOPLE)]).dictionary_encode()
+    result = shoal.anonymize(people(library, wage=[2000 + 10 * row for row in range(PEOPLE)], diagnosis=codes), k=5)
+    assert result.audit().ok
+    for name in ("wage", "diagnosis"):
+        assert next(one for one in result.roles if one.column == name).is_generalized
+        published = result.frame[name].to_pylist() if library == "pyarrow" else list(result.frame[name])
+        assert len(published) == result.counts["released"] == PEOPLE
+        assert all(isinstance(one, str) and one not in codes.dictionary.to_pylist() for one in published)
+        assert name != "wage" or all(one.startswith("[") for one in published)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("gap", [None, True], ids=["with gaps", "without"])
 def test_booleans_are_categories(library: str, gap: bool | None) -> None:
     frame = people(library, flag=pa.array([True, False, gap] * 20))
