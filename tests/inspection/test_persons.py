@@ -87,7 +87,7 @@ def test_numbers_of_rows(values: list[Any]) -> None:
 
 @pytest.mark.parametrize(("name", "place", "is_row"), [
     ("column1", 0, True), ("X", 0, True), ("rownames", 1, True), ("column1", 1, False), ("dose", 0, False),
-    ("id", 0, False),
+    ("id", 0, False), ("x", 1, False),
 ])  # fmt: skip
 def test_numbers_of_rows_of_which_some_were_left_out(name: str, place: int, is_row: bool) -> None:
     """R keeps the numbers of rows that are left: without a name of their own, all different, rising."""

@@ -100,7 +100,8 @@ class _Search:
     def _names_rows(self, one: Column, *, is_first: bool) -> bool:
         """Whether it has the numbers of rows of which some were left out: all different, in their order."""
         says = self.says[one.name]
-        is_named_so = says is Says.ROW or (is_first and says is Says.NOTHING and says_nothing(one.name))
+        is_named_so = says is Says.ROW if len(one.name) > 1 else is_first  # a column x may also be measured
+        is_named_so |= is_first and says is Says.NOTHING and says_nothing(one.name)
         if not is_named_so or one.name == self.time or one.facts.time_unit is not None:
             return False
         has_no_name = "".join(words_of(one.name)) in _NO_NAMES
