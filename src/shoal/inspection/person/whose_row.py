@@ -8,6 +8,7 @@ from typing import Final
 
 from shoal.inspection.columns.column_names import says_nothing, words, words_of
 from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.sensitive_names import is_sensitive_name
 from shoal.inspection.person.panels import is_period_name, unit_of_panel
 from shoal.inspection.person.person_names import Says, is_id_name, is_trait_name, said_by
 from shoal.inspection.person.person_values import HANDFUL, Column, columns_of, same_values
@@ -200,7 +201,7 @@ class _Search:
             return True
         if _is_name(one.name):
             return True
-        if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5:
+        if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5 or is_sensitive_name(one.name):
             return False
         return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
 
