@@ -61,7 +61,7 @@ class Ended:
         return next(wrong, next(filter(None, reversed(lines)), ""))[:300]
 
 
-def apart_from_us(work: Callable[[], int], folder: Path, seconds: int) -> Ended:
+def run_forked(work: Callable[[], int], folder: Path, seconds: int) -> Ended:
     """Fork a process that does the work in a folder; it is killed when its time is up."""
     out, err = folder / "out.txt", folder / "err.txt"
     if (process := os.fork()) == 0:
@@ -114,26 +114,26 @@ def examine(path: Path, *, seconds: int) -> dict[str, Any]:
 
 def _through(folder: Path, name: str, seconds: int) -> dict[str, Any]:
     """From init to the recount, as far as a file comes."""
-    init = apart_from_us(partial(_command, "init", name, "--yes"), folder, seconds)
+    init = run_forked(partial(_command, "init", name, "--yes"), folder, seconds)
     found: dict[str, Any] = {"init": {"code": init.code, "out": init.out, "err": init.err}}
     policy = folder / "policy.toml"
     if (stop := _stopped(init, "init", asks=not policy.exists())) is not None:
         return found | stop
     found["policy"] = policy.read_text()
-    run = apart_from_us(partial(_command, "run", "policy.toml", "--json", "--quiet"), folder, seconds)
+    run = run_forked(partial(_command, "run", "policy.toml", "--json", "--quiet"), folder, seconds)
     found["run"] = {"code": run.code, "err": run.err}
     if (stop := _stopped(run, "run")) is not None:
         return found | stop
     (folder / "run.json").write_text(run.out)
     found["run"]["summary"] = summary = json.loads(run.out)
     words = ("audit", "released.csv", "--truth", name, "--trace", "trace.parquet", "--policy", "policy.toml", "--json")
-    audit = apart_from_us(partial(_command, *words), folder, seconds)
+    audit = run_forked(partial(_command, *words), folder, seconds)
     found["audit"] = {"code": audit.code, "err": audit.err}
     if (stop := _stopped(audit, "audit", fails=True)) is not None:
         return found | stop
     (folder / "audit.json").write_text(audit.out)
     found["audit"]["report"] = report = json.loads(audit.out)
-    counted = apart_from_us(partial(_recount, name), folder, seconds)
+    counted = run_forked(partial(_recount, name), folder, seconds)
     if counted.code:
         outcome = "slow" if counted.code == _SLOW else "crash"
         return found | {"outcome": outcome, "why": f"recount: {counted.reason}"}
