@@ -22,156 +22,22 @@ import json
 import os
 import random
 import re
-import shutil
-import signal
-import sys
 import tempfile
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Report, apart, parse, parser
+from benchmarks.public_one import command, examine
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 OUTCOMES = ("released", "little", "asked", "refused", "slow", "crash", "contradiction")
 BAD = ("crash", "contradiction")
-_SLOW = -signal.SIGALRM
-_MOST_TEXT = 20_000
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A command that has ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def reason(self) -> str:
-        """The first line that says what is wrong."""
-        lines = [line.strip() for line in f"{self.err}\n{self.out}".splitlines()]
-        signs = ("error", "shoal: ", "WRONG")
-        wrong = (line for line in lines if line.startswith(signs) and "compiling" not in line)
-        return next(wrong, next(filter(None, reversed(lines)), ""))[:300]
-
-
-def run_forked(work: Callable[[], int], folder: Path, seconds: int) -> Ended:
-    """Fork a process that does the work in a folder; it is killed when its time is up."""
-    out, err = folder / "out.txt", folder / "err.txt"
-    if (process := os.fork()) == 0:
-        code = 70
-        try:
-            signal.alarm(seconds)
-            os.chdir(folder)
-            for number, path in ((1, out), (2, err)):
-                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            code = work()
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    texts = [path.read_text(errors="replace")[:_MOST_TEXT] if path.exists() else "" for path in (out, err)]
-    return Ended(code, *texts)
-
-
-def _command(*words: str) -> int:
-    from shoal.cli.app import main as shoal
-
-    sys.argv = ["shoal", *words]
-    shoal()
-    return 0
-
-
-def _recount(source: str) -> int:
-    from benchmarks.public_recount import recount
-
-    folder = Path.cwd()
-    summary, audit = (json.loads((folder / f"{name}.json").read_text()) for name in ("run", "audit"))
-    print(json.dumps(recount(folder, folder / source, summary, audit)))
-    return 0
-
-
-def examine(path: Path, *, seconds: int) -> dict[str, Any]:
-    """What becomes of one file."""
-    with tempfile.TemporaryDirectory(prefix="shoal-") as made:
-        folder = Path(made)
-        shutil.copy(path, folder / path.name)
-        found = _through(folder, path.name, seconds)
-    return {"file": path.name, **found}
-
-
-def _through(folder: Path, name: str, seconds: int) -> dict[str, Any]:
-    """From init to the recount, as far as a file comes."""
-    init = run_forked(partial(_command, "init", name, "--yes"), folder, seconds)
-    found: dict[str, Any] = {"init": {"code": init.code, "out": init.out, "err": init.err}}
-    policy = folder / "policy.toml"
-    if (stop := _stopped(init, "init", asks=not policy.exists())) is not None:
-        return found | stop
-    found["policy"] = policy.read_text()
-    run = run_forked(partial(_command, "run", "policy.toml", "--json", "--quiet"), folder, seconds)
-    found["run"] = {"code": run.code, "err": run.err}
-    if (stop := _stopped(run, "run")) is not None:
-        return found | stop
-    (folder / "run.json").write_text(run.out)
-    found["run"]["summary"] = summary = json.loads(run.out)
-    words = ("audit", "released.csv", "--truth", name, "--trace", "trace.parquet", "--policy", "policy.toml", "--json")
-    audit = run_forked(partial(_command, *words), folder, seconds)
-    found["audit"] = {"code": audit.code, "err": audit.err}
-    if (stop := _stopped(audit, "audit", fails=True)) is not None:
-        return found | stop
-    (folder / "audit.json").write_text(audit.out)
-    found["audit"]["report"] = report = json.loads(audit.out)
-    counted = run_forked(partial(_recount, name), folder, seconds)
-    if counted.code:
-        outcome = "slow" if counted.code == _SLOW else "crash"
-        return found | {"outcome": outcome, "why": f"recount: {counted.reason}"}
-    found["recount"] = result = json.loads(counted.out)
-    problems = [*result["problems"], *_disagreements(run.code, audit.code, summary, report)]
-    if problems:
-        return found | {"outcome": "contradiction", "why": "; ".join(problems)}
-    return found | {"outcome": "little" if run.code == 3 else "released", "why": ""}
-
-
-def _stopped(ended: Ended, name: str, *, asks: bool = False, fails: bool = False) -> dict[str, str] | None:
-    """How a file ended with this command; None if it goes on. `fails`: exit code 1 is a verdict, to be compared."""
-    why = f"{name}, exit code {ended.code}: {ended.reason}"
-    if ended.code == _SLOW:
-        return {"outcome": "slow", "why": why}
-    is_known = ended.code in (0, 1, 2, 3)
-    if not is_known or "Traceback" in ended.err or "internal error" in ended.err.lower():
-        return {"outcome": "crash", "why": why}
-    if ended.code == 2 and asks and "whose row is it" in ended.err:
-        return {"outcome": "asked", "why": why}
-    if ended.code in (0, 3) or (fails and ended.code == 1 and ended.out.startswith("{")):
-        return None
-    return {"outcome": "refused", "why": why}
-
-
-def _disagreements(run: int, audit: int, summary: dict[str, Any], report: dict[str, Any]) -> list[str]:
-    """Where exit codes and the figures of run and audit differ."""
-    codes = [one["code"] for one in report["findings"]]
-    found = [f"the audit fails: {', '.join(codes)}"] if not report["ok"] else []
-    if report["ok"] != (audit == 0):
-        found.append(f"the audit says ok = {report['ok']} and exits with {audit}")
-    if summary["exit_code"] != run:
-        found.append(f"the run reports exit code {summary['exit_code']} and exits with {run}")
-    verdicts = report["metrics"].get("verdicts", {})
-    for ours, theirs in (("in", "rows_in"), ("released", "released"), ("suppressed", "suppressed"), ("dead", "dead")):
-        if ours in verdicts and verdicts[ours] != summary[theirs]:
-            found.append(f"{ours}: the audit counts {verdicts[ours]}, the run {summary[theirs]}")
-    return found
+FIGURES = ("person", "smallest", "invented", "exact_sensitive", "of_one_person", "ends", "exact_ends")
+"""What is kept of a recount."""
 
 
 def examine_all(folder: str, only: str, jobs: int, seconds: int, details: str | None) -> dict[str, Any]:
@@ -203,7 +69,7 @@ def _warm_up() -> None:
                 ("audit", out, "--truth", f"{name}.csv", "--trace", "trace.parquet", "--policy", policy),
             ):
                 with contextlib.suppress(SystemExit):
-                    _command(*words)
+                    command(*words)
     gc.freeze()
 
 
@@ -222,12 +88,15 @@ def _figures(one: dict[str, Any]) -> dict[str, Any]:
     """What is kept of a file in the results."""
     method = re.search(r'^method = "(.*?)"', one.get("policy", ""), re.MULTILINE)
     summary, counted = one.get("run", {}).get("summary", {}), one.get("recount", {})
+    found = one.get("audit", {}).get("report", {}).get("findings", [])
     return {
         "method": method[1] if method else None,
         "rows": summary.get("rows_in"),
         "released": summary.get("released"),
         "refused": summary.get("dead_by_reason"),
-        **{key: counted.get(key) for key in ("person", "smallest", "invented", "exact_sensitive")},
+        "loss": summary.get("metrics", {}).get("loss"),
+        "without_cause": sum(one["count"] for one in found if one["code"] == "dead-without-cause"),
+        **{key: counted.get(key) for key in FIGURES},
     }
 
 
@@ -275,18 +144,34 @@ def _tell(report: Report, found: list[dict[str, Any]]) -> None:
     counts = Counter(one["outcome"] for one in found)
     shares = [[name, counts[name], f"{counts[name] / max(len(found), 1):.1%}"] for name in OUTCOMES]
     report.table("outcomes", ["what becomes of a file", "files", "share"], [*shares, ["all", len(found), "100%"]])
-    published = [one for one in found if one["smallest"] is not None]
-    rows = [
-        ["files whose classes were counted", len(published)],
-        ["smallest class", min((one["smallest"] for one in published), default="–")],
-        ["files with cells that show what the record lacked", sum(bool(one["invented"]) for one in published)],
-        ["such cells", sum(one["invented"] or 0 for one in published)],
-    ]
-    report.table("recount", ["counted with pandas", "figure"], rows)
+    report.table("recount", ["counted with pandas", "files", "figure"], list(_recounted(found)))
+    reasons: Counter[str] = Counter()
+    for one in found:
+        reasons.update(one["refused"] or {})
+    rows = [[reason, sum(reason in (one["refused"] or {}) for one in found), reasons[reason]] for reason in reasons]
+    report.table("refused", ["why rows were refused", "files", "rows"], rows or [["none", 0, 0]])
     report.figures["files"] = found
     for one in found:
         if one["outcome"] in BAD:
             print(f"{one['outcome']}: {one['file']}: {one['why']}")
+
+
+def _recounted(found: list[dict[str, Any]]) -> Iterator[list[Any]]:
+    """What was counted, in how many files, and how much it is."""
+    classes = [one["smallest"] for one in found if one["smallest"] is not None]
+    yield ["smallest class or crowd", len(classes), min(classes, default="–")]
+    for words, key in (("cells that show what the record lacks", "invented"),
+                       ("records refused, and the audit sees no cause", "without_cause")):  # fmt: skip
+        yield [words, sum(bool(one[key]) for one in found), sum(one[key] or 0 for one in found)]
+    for words, key in (("different numbers published exactly", "exact_sensitive"),
+                       ("of which one person alone has", "of_one_person")):  # fmt: skip
+        counts = [sum((one[key] or {}).values()) for one in found]
+        yield [words, sum(map(bool, counts)), sum(counts)]
+    ends = [one for one in found if one["ends"]]
+    exact = sum(one["exact_ends"] for one in ends) / max(1, sum(one["ends"] for one in ends))
+    yield ["ends of ranges that are somebody's exact value", len(ends), f"{exact:.1%}"]
+    losses = [one["loss"] for one in found if one["loss"] is not None and one["released"]]
+    yield ["mean loss", len(losses), f"{sum(losses) / max(1, len(losses)):.3f}"]
 
 
 if __name__ == "__main__":

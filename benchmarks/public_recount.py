@@ -5,8 +5,6 @@ The trace lists decisions in the order of the release: its n-th released row tel
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import re
 import tomllib
@@ -18,6 +16,8 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.public_source import read_source, whose
+
 FEW = 20
 """Fewer rows do not show that a column identifies: all values of any column may differ in them."""
 SAMPLE = 2000
@@ -28,7 +28,7 @@ _RANGE = re.compile(r"^\[(.*), (.*)\]$")
 def recount(folder: Path, source: Path, summary: Mapping[str, Any], audit: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a release in a folder, and the promises that it breaks as `problems`."""
     policy = tomllib.loads((folder / "policy.toml").read_text())
-    truth = read_source(source, policy["source"])
+    truth = read_source(source, policy)
     released = pd.read_csv(folder / policy["sink"]["path"], dtype=str, keep_default_na=False, skip_blank_lines=False)
     trace = pd.read_parquet(folder / policy["trace"]["path"])
     if policy["anonymize"]["method"].startswith("k^m"):
@@ -42,54 +42,16 @@ def recount(folder: Path, source: Path, summary: Mapping[str, Any], audit: Mappi
     found: dict[str, Any] = {"person": policy["stream"].get("person"), "persons": int(persons.nunique())}
     if "quasi" in policy["anonymize"]:
         found |= _of_tuples(folder, policy, released, records, persons)
-        problems += _broken_crowd(found["smallest"], policy["anonymize"]["k"], audit)
+        problems += [*_broken_crowd(found["smallest"], policy["anonymize"]["k"], audit), *_filled_in(found, policy)]
     else:
         found |= {"smallest": _smallest_crowd(policy, truth, rows), "misses": []}
         found["misses"] += _unchanged(released, records, except_for=policy["stream"]["person"])
         if (least := found["smallest"]) is not None and least < policy["anonymize"]["z"]:
             problems.append(f"a value of {least} people was published, and z is {policy['anonymize']['z']}")
     problems += [*found.pop("misses"), *identifiers(truth, released, records, policy)]
-    return {**found, "exact_sensitive": _exact_sensitive(released, policy), "problems": problems}
-
-
-def read_source(path: Path, given: Mapping[str, Any]) -> pd.DataFrame:
-    """All records as texts, under the names that the policy uses; None where a value is missing."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        first = next(csv.reader(file, delimiter=given.get("delimiter", ",")))
-    header = given.get("header")
-    width = len(first) + (header == "short")
-    read = pd.read_csv(
-        path, sep=given.get("delimiter", ","), header=None, names=range(width), index_col=False, dtype=str,
-        keep_default_na=False, encoding="utf-8-sig", skip_blank_lines=True,
-    )  # fmt: skip
-    if isinstance(header, list):
-        read.columns = header
-    else:
-        cells = ["", *first] if header == "short" else first
-        read = read.iloc[1:].set_axis(_names([cell.strip() for cell in cells]), axis=1)
-    read = read.apply(lambda column: column.str.strip())
-    words = ["", *given.get("nulls", [])]
-    return read.where(~read.isin(words) & read.notna(), None).reset_index(drop=True)
-
-
-def _names(cells: list[str]) -> list[str]:
-    """As docs/reference/policy.md names columns whose cell is empty or repeated."""
-    names: list[str] = []
-    for place, cell in enumerate(cells, 1):
-        base = cell or f"column{place}"
-        several = (f"{base}_{number}" for number in range(2, len(cells) + 2))
-        is_free = base not in names and (cell or base not in cells)
-        names.append(base if is_free else next(one for one in several if one not in {*cells, *names}))
-    return names
-
-
-def whose(records: pd.DataFrame, policy: Mapping[str, Any]) -> pd.Series:
-    """Whose record each is: the person column, or the record itself where rows are counted."""
-    person = policy.get("stream", {}).get("person", "row")
-    if person == "row" and "row" not in records:
-        return pd.Series(records.index)
-    return records[person]
+    exact = _exact_sensitive(released, policy)
+    own = {name: _of_one_person(truth[name], released[name], whose(truth, policy)) for name in exact}
+    return {**found, "exact_sensitive": exact, "of_one_person": own, "problems": problems}
 
 
 def _lost_rows(
@@ -109,14 +71,18 @@ def _lost_rows(
 def _of_tuples(
     folder: Path, policy: Mapping[str, Any], released: pd.DataFrame, records: pd.DataFrame, persons: pd.Series
 ) -> dict[str, Any]:
-    """The smallest class, cells that miss their record's value, and cells that show what the record lacks."""
+    """The smallest class, cells that miss their record's value, and cells that show what the record lacks.
+
+    A missing value is one like any other: rows that show nothing are a class of their own.
+    """
     quasi = policy["anonymize"]["quasi"]
-    classes = persons.groupby([released[name] for name in quasi], sort=False).nunique()
-    misses, invented, shown = [], 0, 0
+    classes = persons.groupby([released[name] for name in quasi], sort=False, dropna=False).nunique()
+    misses, invented, hidden, shown = [], 0, 0, 0
     for name, rule in quasi.items():
         pairs = pd.DataFrame({"cell": released[name], "value": records[name]})
         is_shown, is_known = pairs["cell"] != "", pairs["value"].notna()
         invented += int((is_shown & ~is_known).sum())
+        hidden += int((~is_shown & is_known).sum())
         shown += int(is_shown.sum())
         both = pairs[is_shown & is_known].drop_duplicates()
         bad = both[~_covers(folder, rule, policy["stream"], both)]
@@ -124,9 +90,43 @@ def _of_tuples(
             example = f"such as {bad.iloc[0]['cell']} for {bad.iloc[0]['value']}"
             misses.append(f"{len(bad)} ranges or labels of {name!r} do not cover the record's value, {example}")
     same = [*policy["anonymize"].get("sensitive", []), *policy["stream"].get("carry", [])]
-    misses += _unchanged(released[[name for name in same if name in released]], records)
-    smallest = int(classes.min()) if len(classes) else None
-    return {"smallest": smallest, "classes": len(classes), "invented": invented, "shown": shown, "misses": misses}
+    misses += _unchanged(released[[name for name in same if name in released and name not in quasi]], records)
+    counts = {"classes": len(classes), "invented": invented, "hidden": hidden, "shown": shown}
+    counts |= _exact_ends(released, records, quasi)
+    return {"smallest": int(classes.min()) if len(classes) else None, **counts, "misses": misses}
+
+
+def _filled_in(found: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterator[str]:
+    """Cells that show or hide what they should not by `missing`, where a record has no value or has one."""
+    missing = policy["anonymize"].get("missing")
+    if found["invented"] and missing not in ("covered", "paper"):
+        yield f"{found['invented']} cells show what their record lacks"
+    if found["hidden"] and missing == "own":
+        yield f"{found['hidden']} cells hide what their record has, although each shows its own"
+
+
+def _exact_ends(released: pd.DataFrame, records: pd.DataFrame, quasi: Mapping[str, Any]) -> dict[str, int]:
+    """How many ends of the ranges of numbers there are, and how many are the value of somebody in their class."""
+    ends, exact = 0, 0
+    for name, rule in quasi.items():
+        if rule["kind"] != "numeric" or isinstance(rule["low"], str):
+            continue
+        values, both = _numbers(records[name]), released[name].str.extract(_RANGE).apply(_numbers)
+        is_range = values.notna() & both.notna().all(axis=1)
+        own_class = [released.loc[is_range, other] for other in quasi]
+        for side in (0, 1):
+            away = (values - both[side]).abs()[is_range].groupby(own_class, sort=False).min()
+            ends, exact = ends + len(away), exact + int((away < natural_step(records[name]) / 2).sum())
+    return {"ends": ends, "exact_ends": exact}
+
+
+def natural_step(texts: pd.Series) -> float:
+    """The unit that numbers are told in: 1 for ages, 1000 for rounded wages, 0.01 for metres."""
+    known = texts.dropna()
+    if known.str.fullmatch(r"[+-]?\d+(\.0*)?").all():
+        numbers = _numbers(known)
+        return float(next((tens for tens in (1000, 100, 10) if not (numbers % tens).any()), 1))
+    return float(10.0 ** -known.str.extract(r"\.(\d*?)0*$")[0].str.len().max())
 
 
 def _covers(folder: Path, rule: Mapping[str, Any], stream: Mapping[str, Any], pairs: pd.DataFrame) -> pd.Series:
@@ -228,6 +228,12 @@ def _exact_sensitive(released: pd.DataFrame, policy: Mapping[str, Any]) -> dict[
     named = [*policy["anonymize"].get("sensitive", []), *policy.get("stream", {}).get("carry", [])]
     numbers = {name: pd.to_numeric(released[name], errors="coerce") for name in named if name in released}
     return {name: int(found.nunique()) for name, found in numbers.items() if found.notna().mean() > 0.5}
+
+
+def _of_one_person(truth: pd.Series, released: pd.Series, persons: pd.Series) -> int:
+    """How many of the published numbers only one person has."""
+    owners = persons.groupby(_numbers(truth)).nunique()
+    return int(owners[owners == 1].index.isin(_numbers(released)).sum())
 
 
 def _smallest_crowd(policy: Mapping[str, Any], truth: pd.DataFrame, rows: pd.Series) -> int | None:

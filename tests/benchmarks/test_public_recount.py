@@ -7,7 +7,8 @@ from itertools import count
 
 import pandas as pd
 import pytest
-from benchmarks.public_recount import ranges_cover, read_source, recount
+from benchmarks.public_recount import natural_step, ranges_cover, recount
+from benchmarks.public_source import read_source
 
 POLICY = """
 [stream]
@@ -59,8 +60,11 @@ def release(tmp_path):
     (tmp_path / "in.csv").write_text(SOURCE)
     (tmp_path / "towns.json").write_text(json.dumps({"all": {"south": {"Ulm": None}, "Bonn": None, "Kiel": None}}))
 
-    def ask(cells=RELEASED, columns=COLUMNS, policy=POLICY, smallest=2, **summary):
+    def ask(cells=RELEASED, columns=COLUMNS, policy=POLICY, smallest=2, extra=None, **summary):
         (tmp_path / "policy.toml").write_text(policy)
+        if extra is not None:
+            records = zip(SOURCE.splitlines(), ["exact", *extra], strict=True)
+            (tmp_path / "in.csv").write_text("\n".join(f"{line},{more}" for line, more in records))
         pd.DataFrame(cells, columns=columns).to_csv(tmp_path / "released.csv", index=False)
         verdicts = ["released"] * len(ROWS) + ["suppressed"]
         pd.DataFrame({"row": [*ROWS, 5], "verdict": verdicts}).to_parquet(tmp_path / "trace.parquet")
@@ -121,9 +125,50 @@ def test_a_label_that_misses_its_value(release):
 
 def test_an_invented_cell(release):
     cells = [[row[0], "Ulm", row[2]] if row[1] == "" else row for row in TOGETHER]
-    found = release(cells)
+    assert release(cells)["problems"] == ["1 cells show what their record lacks"]
+    allowed = release(cells, policy=POLICY.replace("k = 2", 'k = 2\nmissing = "covered"'))
+    assert (allowed["problems"], allowed["invented"]) == ([], 1)
+
+
+def test_a_cell_that_is_hidden_although_each_shows_its_own(release):
+    own = POLICY.replace("k = 2", 'k = 2\nmissing = "own"')
+    cells = [[*row[:1], "", row[2]] if row[1] == "all" else row for row in TOGETHER]
+    assert release(cells)["problems"] == []
+    assert release(cells, policy=own)["problems"] == ["4 cells hide what their record has, although each shows its own"]
+
+
+def test_rows_that_show_nothing_are_a_class_of_their_own(release):
+    cells = changed(3, "town", "")
+    found = release(cells, smallest=1)
+    assert (found["classes"], found["smallest"]) == (4, 1)
+
+
+def test_a_sensitive_column_may_be_published_as_ranges(release):
+    policy = POLICY.replace('"illness"]', '"illness", "age"]')
+    found = release(TOGETHER, policy=policy)
+    assert (found["problems"], found["exact_sensitive"]) == ([], {})
+
+
+def test_exact_numbers_and_those_that_one_person_has(release):
+    """Of 5, 6 and 7: 5 and 7 are of two people each, 6 is of one alone, and 9 was not published."""
+    policy = POLICY.replace('"illness"]', '"illness", "exact"]')
+    found = release([[*row, age] for row, age in zip(TOGETHER, [5, 6, 5, 7, 7], strict=True)], [*COLUMNS, "exact"],
+                    policy=policy, extra=[5, 7, 7, 5, 6, 9])  # fmt: skip
     assert found["problems"] == []
-    assert found["invented"] == 1
+    assert (found["exact_sensitive"], found["of_one_person"]) == ({"exact": 3}, {"exact": 1})
+
+
+def test_ends_of_ranges_that_are_exact_values(release):
+    """Of 50 to 60 (58 and 90) none is; of 30 to 40 (30, 34 and 31) the lower one is."""
+    found = release(TOGETHER)
+    assert (found["ends"], found["exact_ends"]) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "step"), [(["1", "27"], 1), (["1000", "27000", None], 1000), (["1.5", "2.25", "3"], 0.01), (["4.0"], 1)]
+)
+def test_the_natural_step(texts, step):
+    assert natural_step(pd.Series(texts)) == pytest.approx(step)
 
 
 def test_a_sensitive_value_of_another_record(release):
@@ -176,11 +221,19 @@ def test_ranges(cell, value, clamp, is_covered):
         (",a,a,a_2,\n1,2,3,4,5\n", {}, ["column1", "a", "a_3", "a_2", "column5"], ["1", "2", "3", "4", "5"]),
         ("a b\n1 2 3\n", {"header": "short", "delimiter": " "}, ["column1", "a", "b"], ["1", "2", "3"]),
         ("1,?\n", {"header": ["x", "y"], "nulls": ["?"]}, ["x", "y"], ["1", None]),
+        ("x,y,z\n9,9,-\n", {"nulls": {"y": ["9"]}}, ["x", "y", "z"], ["9", None, "-"]),
+        ("x;y;z\n1.234,5;1,5;1.5\n", {"delimiter": ";", "decimal": ",", "types": {"x": "float64", "z": "float64"}},
+         ["x", "y", "z"], ["1234.5", "1,5", "1.5"]),
+        ("x,y\n3.4.2024,31.02.2024 1:30\n", {"dates": {"x": "DD.MM.YYYY", "y": "DD.MM.YYYY"}}, ["x", "y"],
+         ["2024-04-03", "31.02.2024 1:30"]),
+        ("x,y\n04/03/2024 07:30,20240403\n", {"dates": {"x": "MM/DD/YYYY", "y": "YYYYMMDD"}}, ["x", "y"],
+         ["2024-04-03T07:30", "2024-04-03"]),
+        ("größe\nÖl\n", {"encoding": "cp1252"}, ["größe"], ["Öl"]),
     ],
-)
+)  # fmt: skip
 def test_a_source_is_read_as_its_policy_says(tmp_path, text, source, names, first):
-    (tmp_path / "in.csv").write_text(text)
-    read = read_source(tmp_path / "in.csv", source)
+    (tmp_path / "in.csv").write_text(text, encoding=source.get("encoding", "utf-8"))
+    read = read_source(tmp_path / "in.csv", {"source": source})
     assert list(read.columns) == names
     read = read.astype(object).where(read.notna(), None)
     assert read.iloc[0].tolist() == first

@@ -204,8 +204,8 @@ def test_if_no_column_can_serve_every_column_has_a_reason(library: str) -> None:
         "column 'id': taken for person: as given",
         "column 'name': it names people directly",
         "column 'note': all its values are equal",
-        "column 'diagnosis': taken for sensitive: its name or its values; published unchanged, so only if nobody can know it "
-        "beforehand",
+        "column 'diagnosis': taken for sensitive: its name or its values; published unchanged, so only if nobody can "
+        "know it beforehand",
         "column 'stay': its values are neither numbers, moments nor text; convert them",
         "column 'remark': it has no values",
     ]

@@ -87,7 +87,7 @@ def test_numbers_of_rows(values: list[Any]) -> None:
 
 @pytest.mark.parametrize(("name", "place", "is_row"), [
     ("column1", 0, True), ("X", 0, True), ("rownames", 1, True), ("column1", 1, False), ("dose", 0, False),
-    ("id", 0, False),
+    ("id", 0, False), ("x", 1, False),
 ])  # fmt: skip
 def test_numbers_of_rows_of_which_some_were_left_out(name: str, place: int, is_row: bool) -> None:
     """R keeps the numbers of rows that are left: without a name of their own, all different, rising."""
@@ -117,14 +117,43 @@ def test_a_handful_of_people_is_asked_about_if_they_could_be_a_crowd(
     ("entity", "time", True), ("unit", "year", True), ("entity", "dose", False), ("exper", "time", False),
 ])  # fmt: skip
 def test_a_panel_has_each_period_of_somebody_once(name: str, period: str, is_asked: bool) -> None:
+    """Where a third of the pairs is missing, as half of the units came later, names must speak for a panel."""
+    units = [row * 7 % 30 for row in ROWS]
     columns = {
-        name: [row * 7 % 30 for row in ROWS],
-        period: [row // 30 for row in ROWS],
+        name: units,
+        period: [row // 30 + 4 * (unit % 2) for row, unit in zip(ROWS, units, strict=True)],
         "y": [row * 37 % 101 for row in ROWS],
     }
     assert candidates(columns) == ([name] if is_asked else [])
     twice = {**columns, period: [row // 60 for row in ROWS]}
     assert candidates(twice) == []
+
+
+@pytest.mark.parametrize(("unit", "units", "other", "is_asked"), [
+    ("firm", 30, "dose", True), ("country", 12, "year", True), ("tree", 10, "date", True), ("tree", 8, "date", False),
+    ("year", 30, "plot", False), ("age", 30, "sex", False), ("score", 30, "sex", False),
+])  # fmt: skip
+def test_two_columns_that_tell_all_rows_apart_are_unit_and_time(
+    unit: str, units: int, other: str, is_asked: bool
+) -> None:
+    """Whatever the unit is called; not counts by traits of people, nor what a time or trial has."""
+    rows = range(240 // units * units)
+    columns = {
+        unit: [row * 7 % units for row in rows],
+        other: [row // units for row in rows],
+        "y": [row * 37 % 101 / 7 for row in rows],
+    }
+    assert candidates(columns) == ([unit] if is_asked else [])
+    most = {name: values[: len(rows) * 4 // 5] for name, values in columns.items()}
+    assert candidates(most) == ([unit] if is_asked else [])
+    again = {name: [*values, values[0]] for name, values in columns.items()}
+    assert candidates(again) == []
+
+
+def test_the_unit_of_a_panel_of_many_times_is_not_the_time() -> None:
+    columns = {"shop": [row % 12 for row in ROWS], "month": [row // 12 for row in ROWS],
+               "y": [row * 37 % 101 / 7 for row in ROWS]}  # fmt: skip
+    assert candidates(columns) == ["shop"]
 
 
 def test_a_count_of_what_did_not_happen_is_no_number() -> None:

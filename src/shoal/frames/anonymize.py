@@ -165,7 +165,8 @@ def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[
 def _unchanged(policy: Policy) -> set[str]:
     """Columns that are published as they are, with their types."""
     time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
-    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
+    kept = {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ())}
+    return {*(kept - {*getattr(policy.anonymize, "quasi", {})}), *(time - {None})}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:

@@ -123,7 +123,7 @@ class _Rows:
         if not has_gaps or "missing" in self.wishes.settings or method not in (*_WITH_OWN, *_WITHOUT_OWN):
             return {}
         if method in _WITHOUT_OWN:
-            self.missing = "a column is shown where all rows of a class have it; the default would fill in values"
+            self.missing = "a column is shown where all rows of a class have it, so that nothing is filled in"
             return {"missing": "hidden"}
         rare = self.measure.of_rare_patterns(quasi, deadline)
         if rare <= _MOST_SUPPRESSED:

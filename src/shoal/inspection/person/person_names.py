@@ -93,6 +93,12 @@ _ACTS: Final = words("""
     fall fallnummer auftrag bestellung rechnung vertrag besuch aufnahme commande facture sejour visite pedido factura
     visita ordine fattura bestelling
 """)
+_TRAITS: Final = words("""
+    age birth birthday birthdate born dob yob sex gender race ethnicity name firstname surname lastname
+    alter geburtsdatum geburtsjahr gebjahr geschlecht vorname nachname sexe naissance nom prenom sexo edad nacimiento
+    nombre sesso nascita cognome idade nascimento geslacht kon alder fodt plec wiek pohlavi vek sukupuoli ika
+""")
+"""What depends on a person and on hardly anything else."""
 _ROWS: Final = words("rowname rownames rownumber rownum rowid row unnamed index idx obs observation lfdnr lfd x rn seq")
 _THINGS: Final = words("""
     teacher doctor physician surgeon nurse therapist interviewer seller vendor merchant supplier employer lehrer arzt
@@ -134,6 +140,11 @@ _COUNTS: Final = words("no nr nb num number")
 _ID_ENDS: Final = ("nummer", "number", "numero", "nr", "num", "id", "no", "code", "key", "nro", "kod", "ident")
 _LONG: Final = 6
 """Letters from which a word may have an ending: respondenta, patienten."""
+
+
+def is_trait_name(name: str) -> bool:
+    """Whether a column may say what a person is or was born as, by its name: age, sex, name."""
+    return bool(_TRAITS.intersection(words_of(name)))
 
 
 def is_id_name(name: str) -> bool:

@@ -161,11 +161,13 @@ class Column:
         """Whether all rows with the same value have the same value of the other column."""
         return _is_constant_within(self.codes, other.codes, self.is_known)
 
-    def is_crossed_with(self, other: Column) -> bool:
-        """Whether most pairs of a value here and one there occur, and each once."""
-        pairs = self.codes * (int(other.codes.max(initial=0)) + 1) + other.codes
-        possible = self.repeats.distinct * other.repeats.distinct
-        return len(pairs) >= _MOST_PAIRS * possible and len(np.unique(pairs)) == len(pairs)
+    def is_crossed_with(self, other: Column, share: float = _MOST_PAIRS) -> bool:
+        """Whether a share of all pairs of a value here and one there occur, and each once."""
+        rows, possible = len(self.codes), self.repeats.distinct * other.repeats.distinct
+        own, others = (int(one.codes.max(initial=0)) + 1 for one in (self, other))
+        if not share * possible <= rows <= own * others:
+            return False
+        return len(np.unique(self.codes * others + other.codes)) == rows
 
     @cached_property
     def is_telling(self) -> bool:

@@ -8,7 +8,8 @@ from typing import Final
 
 from shoal.inspection.columns.column_names import says_nothing, words, words_of
 from shoal.inspection.columns.facts import Facts
-from shoal.inspection.person.person_names import Says, is_id_name, said_by
+from shoal.inspection.person.panels import is_period_name, unit_of_panel
+from shoal.inspection.person.person_names import Says, is_id_name, is_trait_name, said_by
 from shoal.inspection.person.person_values import HANDFUL, Column, columns_of, same_values
 
 _SURE: Final = (Says.PERSON, Says.NUMBER, Says.UNIT, Says.HOST)
@@ -18,18 +19,11 @@ _FEW: Final = 20
 _CROWD: Final = 5
 """The smallest k that is proposed: fewer people could not be hidden among each other."""
 _MOST_MISSING: Final = 0.5
-_TRAITS: Final = words("""
-    age birth birthday birthdate born dob yob sex gender race ethnicity name firstname surname lastname
-    alter geburtsdatum geburtsjahr gebjahr geschlecht vorname nachname sexe naissance nom prenom sexo edad nacimiento
-    nombre sesso nascita cognome idade nascimento geslacht kon alder fodt plec wiek pohlavi vek sukupuoli ika
-""")
-"""What depends on a person and on hardly anything else."""
 _NAMES: Final = words("name fullname nom nombre nome naam namn navn nimi jmeno imie nazwisko")
 _PLACES: Final = words("lat latitude lon lng long longitude region country state city town county postcode zip")
 """What depends on a place and on hardly anything else that has an unknown name."""
 _ENDS: Final = words("from to source target sender receiver recipient src dst origin destination ego alter")
 """The two ends of what is between two people."""
-_PERIODS: Final = words("time year month week day wave period round visit trial date quarter annee jahr welle ano anno")
 _NO_NAMES: Final = words("column1 unnamed0 unnamed rownames rowname rownumber rowid")
 """Above the names of rows, in whatever order they are."""
 _MOST_CANDIDATES: Final = 5
@@ -97,7 +91,7 @@ class _Search:
         sure = self._sure()
         candidates: list[Column] = []
         if sure is None:
-            candidates = self._tied() or self.weak or self._few()
+            candidates = self._tied() or self.weak or self._few() or self._panel_unit()
         chosen = sure or (None if candidates else self._unique_id())
         return WhoseRow(
             None if chosen is None else Candidate(chosen.name, self._evidence(chosen)),
@@ -111,7 +105,8 @@ class _Search:
     def _names_rows(self, one: Column, *, is_first: bool) -> bool:
         """Whether it has the numbers of rows of which some were left out: all different, in their order."""
         says = self.says[one.name]
-        is_named_so = says is Says.ROW or (is_first and says is Says.NOTHING and says_nothing(one.name))
+        is_named_so = says is Says.ROW if len(one.name) > 1 else is_first  # a column x may also be measured
+        is_named_so |= is_first and says is Says.NOTHING and says_nothing(one.name)
         if not is_named_so or one.name == self.time or one.facts.time_unit is not None:
             return False
         has_no_name = "".join(words_of(one.name)) in _NO_NAMES
@@ -122,6 +117,11 @@ class _Search:
         named = [one for name, one in self.columns.items() if self.says[name] is Says.PERSON and one.repeats.is_handful]
         return [one for one in named if one.repeats.distinct >= _CROWD
                 and (one.repeats.is_together or is_id_name(one.name))]  # fmt: skip
+
+    def _panel_unit(self) -> list[Column]:
+        """What has a row at each of several times, whatever its name: shoal cannot know whether it is somebody's."""
+        unit = unit_of_panel([one for one in self.columns.values() if one.name not in self.row_numbers], self.time)
+        return [] if unit is None else [unit]
 
     def _is_able(self, one: Column) -> bool:
         says, repeats = self.says[one.name], one.repeats
@@ -232,7 +232,7 @@ class _Search:
         """Whether a column without a telling name and one of periods have most pairs of values once, as in a panel."""
         if not says_nothing(one.name) or not one.has_digits or self._is_place(one):
             return False
-        periods = (other for name, other in self.columns.items() if _PERIODS.intersection(words_of(name)))
+        periods = (other for name, other in self.columns.items() if is_period_name(name))
         return any(other is not one and other.repeats.per_value >= 1.5 and one.is_crossed_with(other)
                    for other in periods)  # fmt: skip
 
@@ -245,7 +245,7 @@ class _Search:
         return one.dependents(others)
 
     def _traits(self, one: Column) -> list[str]:
-        return [name for name in self._dependents(one) if _TRAITS.intersection(words_of(name))]
+        return [name for name in self._dependents(one) if is_trait_name(name)]
 
     # ---- words
 

@@ -86,7 +86,8 @@ def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Re
     for name, share in found.items():
         is_rare = method.missing == "covered" and 1 - share < needed / method.k
         is_rare |= method.missing == "hidden" and share > 0.5
-        consequence = "; too few values for it to be published often: leave the column out or lower min_carriers"
+        remedy = "leave the column out" + (" or lower min_carriers" if method.missing == "covered" else "")
+        consequence = f"; too few values for it to be published often: {remedy}"
         yield Remark(
             "look" if is_rare else "good", "missing",
             f"column {name!r}: {share:.1%} of its values are missing{consequence if is_rare else ''}",
