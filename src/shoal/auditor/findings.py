@@ -136,7 +136,7 @@ def filled_in_words(cells: int, columns: Mapping[str, int]) -> str:
 
 
 def all_filled_in_words(found: Mapping[str, Any]) -> str:
-    """Say what the metric ``filled_cells`` says."""
+    """Say how many cells are filled, and how many of them at the root, from the metric ``filled_cells``."""
     words, at_root = filled_in_words(found["cells"], found["columns"]), found["at_root"]
     return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
 

@@ -55,9 +55,9 @@ class WhoseRow:
     """Columns with the name of a person and a handful of values."""
 
 
-def whose_row(facts: Mapping[str, Facts], is_open: Iterable[str], time: str | None) -> WhoseRow:
-    """Find the column of persons among those that are open; `time` is the column that says when, if there is one."""
-    return _Search(columns_of(facts), [name for name in is_open if name != time], time).found()
+def whose_row(facts: Mapping[str, Facts], names: Iterable[str], time: str | None) -> WhoseRow:
+    """Find the column of persons among those named; `time` is the column that says when, if there is one."""
+    return _Search(columns_of(facts), [name for name in names if name != time], time).found()
 
 
 def _is_name(name: str) -> bool:
@@ -70,17 +70,22 @@ def _is_name(name: str) -> bool:
 
 
 class _Search:
-    """Looks at the names of all columns and at the values of those that may be it."""
+    """Looks at the names of all columns and at the values of those that may be the person.
 
-    def __init__(self, columns: Mapping[str, Column], is_open: Sequence[str], time: str | None) -> None:
+    A good kind of name is enough (`_SURE`). Weaker signs, of names and values together, only make candidates.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], names: Sequence[str], time: str | None) -> None:
         self.columns, self.time = columns, time
         self.says = {name: Says.NOTHING if _is_name(name) else said_by(name) for name in columns}
         self.row_numbers = frozenset(
             name for place, (name, one) in enumerate(columns.items())
             if self.says[name] not in _SURE and (one.is_row_number or self._names_rows(one, is_first=not place))
         )  # fmt: skip
-        self.able = [columns[name] for name in is_open if name in columns and self._is_able(columns[name])]
+        self.able = [columns[name] for name in names if name in columns and self._is_able(columns[name])]
+        """Columns that may be the person."""
         self.weak = [one for one in self.able if self._is_weak(one)]
+        """Those of them with weaker signs."""
 
     def found(self) -> WhoseRow:
         """The person, or candidates."""
