@@ -99,7 +99,7 @@ def test_a_trace_that_does_not_fit_links_no_values():
 def test_a_number_that_is_none_is_no_known_value(word, types, tmp_path):
     """{5, nan} is one known value: a run reads NaN as missing."""
     wage = {"kind": "numeric", "low": 0, "high": 100, "grid": 10}
-    rules = {"method": "least-loss", "k": 4, "deadline": 20, "reuse": 0, "missing": "covered", "sensitive": ["wage"]}
+    rules = {"method": "least-loss", "k": 8, "deadline": 20, "reuse": 0, "missing": "covered", "sensitive": ["wage"]}
     made = {
         "stream": {"person": "id"}, "source": {"kind": "csv", "path": "in.csv", "types": types},
         "anonymize": {**rules, "quasi": {"wage": wage}}, "sink": {"kind": "parquet", "path": "out.parquet"},
