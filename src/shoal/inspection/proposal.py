@@ -45,6 +45,8 @@ _WITHOUT_OWN: Final = ("k-varp", "iot-anonymization")
 """Methods that merge rows that lack different columns: there `own` is not possible."""
 _MOST_SUPPRESSED: Final = 0.1
 """The share of rows that may be suppressed because too few lack the same columns."""
+_NOBODY: Final = 0.005
+"""The share of people that is written as 0%: two columns that single out no more are no risk to list."""
 _FEW_COMMON: Final = 0.1
 """The share of events that z-anonymity would publish, below which rows are generalized instead."""
 _AGAIN: Final = 3
@@ -195,7 +197,7 @@ class _Proposer:
             stream["time"] = self._live_time().column
         stream |= {"carry": carried} if carried else {}
         known_to_others = [one.column for one in listed if one.role in ("quasi", "attribute", "time")]
-        pairs = self.measure.pairs(known_to_others)[:3]
+        pairs = [risk for risk in self.measure.pairs(known_to_others)[:3] if risk.unique > _NOBODY]
         return Proposal(
             family, anonymize["method"], why, self.measure.people, listed, stream, anonymize, pairs,
             self.trees, self._questions(listed, family), self.ends, self.missing,
