@@ -250,3 +250,16 @@ def test_addresses_are_people_of_a_log_only() -> None:
     assert one.person is not None
     assert one.person.column == "host"
     assert candidates({"host": hosts}) == ["host"]
+
+
+def test_rows_one_after_another_on_which_one_column_depends_are_asked_about() -> None:
+    """Units have different numbers of rows, so no other column makes a panel complete."""
+    owners = [owner for owner in range(60) for _ in range(1 + owner % 5)]
+    columns: dict[str, list[Any]] = {
+        "v1": [f"a{owner:02}" for owner in owners],
+        "v2": ["x" if owner % 3 else "y" for owner in owners],
+        "v3": [row * 37 % 101 / 10 for row in range(len(owners))],
+    }
+    assert candidates(columns) == ["v1"]
+    order = sorted(range(len(owners)), key=lambda row: row * 7919 % 1009)
+    assert candidates({name: [values[row] for row in order] for name, values in columns.items()}) == []
