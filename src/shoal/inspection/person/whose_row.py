@@ -122,7 +122,7 @@ class _Search:
     def _panel_unit(self) -> list[Column]:
         """What has a row at each of several times, whatever its name: shoal cannot know whether it is somebody's."""
         unit = unit_of_panel([one for one in self.columns.values() if one.name not in self.row_numbers], self.time)
-        return [] if unit is None else [unit]
+        return [] if unit is None or is_sensitive_name(unit.name) else [unit]
 
     def _is_able(self, one: Column) -> bool:
         says, repeats = self.says[one.name], one.repeats
