@@ -19,7 +19,7 @@ ILLNESSES = words("asthma diabetes influenza migraine HIV hypertension")
 
 @case(
     "pandas_index.csv",
-    person="row",
+    person="row | name",
     traits="empty header cell | row number | names",
     columns="""
         = row number, code

@@ -71,6 +71,14 @@ def test_rows_together_with_a_column_that_depends_on_them(times: int, is_asked: 
     assert candidates(scattered) == []
 
 
+@pytest.mark.parametrize(("others", "is_asked"), [(2, True), (1, False)])
+def test_rows_in_any_order_with_columns_that_depend_on_them(others: int, is_asked: bool) -> None:
+    who = [(row * 7) % 60 for row in ROWS]
+    columns: dict[str, list[Any]] = {"k": [f"x{one}" for one in who], "answer": [row % 11 for row in ROWS]}
+    columns |= {f"a{place}": [one * (place + 3) % 17 for one in who] for place in range(others)}
+    assert candidates(columns) == (["k"] if is_asked else [])
+
+
 def test_a_sorted_measurement_is_no_person() -> None:
     columns = {"exper": [row // 6 for row in ROWS], "wage": [row * 37 % 101 / 7 for row in ROWS]}
     assert candidates(columns) == []
@@ -191,6 +199,18 @@ def test_names_that_repeat_may_be_people(name: str, is_asked: bool) -> None:
         "score": [row % 17 for row in ROWS],
     }
     assert candidates(columns) == ([name] if is_asked else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "is_person"),
+    [("name", "age", True), ("name", "date_of_birth", True), ("patient_name", "ward", True),
+     ("name", "horsepower", False), ("school_name", "age", False)],
+)  # fmt: skip
+def test_a_name_in_each_row_is_a_person_among_columns_about_people(name: str, other: str, is_person: bool) -> None:
+    one = found({name: [f"Ann Miller{row}" for row in ROWS], other: [20 + row % 50 for row in ROWS]})
+    assert ((one.person.column if one.person else None) == name) is is_person
+    assert not one.is_sure
+    assert one.candidates == ()
 
 
 def test_many_small_numbers_are_people_and_few_are_counts() -> None:

@@ -136,6 +136,7 @@ def test_a_handful_of_values_is_never_a_person() -> None:
         (Wishes(quasi=["age"], sensitive=["age"]), "'age': is given two roles"),
         (Wishes(z=3), "time: not found"),
         (Wishes(z=3, quasi=["age"]), "z or attribute; quasi: belong to different families"),
+        (Wishes(k=1), "k: must be at least 2"),
         (Wishes(m=2), "items: no column of items"),
         (Wishes(quasi=["same"]), "'same': cannot be generalized: all its values are equal"),
     ],

@@ -136,7 +136,7 @@ def test_a_proposal_and_its_policy_say_what_ends_give_away():
     ages = np.clip(rng.normal(46, 16, 400), 18, 92).astype(int).tolist()
     table = pa.table({"age": ages, "job": [f"job {row % 7}" for row in range(400)]})
     found = propose(look(table), Wishes(person="row"))
-    assert found.ends["age"].startswith("guesses from the ends find the values of about ")
+    assert found.ends["age"].startswith("a guess from the ends of its range is right for about ")
 
 
 @pytest.mark.parametrize(

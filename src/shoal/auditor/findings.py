@@ -72,6 +72,12 @@ class AuditReport:
     counts_rows: bool = False
     """Whether nothing says whose a row is: then k rows are promised, which may be of fewer people."""
 
+    def __repr__(self) -> str:
+        return f"<{self._headline()}>"
+
+    def __str__(self) -> str:
+        return self.text()
+
     @property
     def ok(self) -> bool:
         """Whether no violation was found. Read `not_checked` too: it lists what this does not cover."""

@@ -203,7 +203,8 @@ def _ask(facts: Mapping[str, Facts], wishes: Wishes, proposal: Proposal) -> Prop
     from shoal.inspection import propose
 
     roles = ", ".join((*_SINGLE, *_SEVERAL))
-    print(f"Change a role or parameter, or press Enter to accept. COLUMN=ROLE ({roles}), k=, z=, m=, method=")
+    print("Change a role or parameter, one in a line, or press Enter to accept.")
+    print(f"COLUMN=ROLE ({roles}), k=, z=, m=, method=")
     while True:
         try:
             answer = input("> ").strip()
@@ -229,8 +230,9 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     if not sign or not name:
         raise PolicyError("write COLUMN=ROLE or a parameter such as k=5")
     if name in _NUMBERS and value not in (*_SINGLE, *_SEVERAL):
-        if not value.isdecimal() or int(value) < 1:
-            raise PolicyError(f"{name}: must be a whole number from 1")
+        least = 2 if name == "k" else 1
+        if not value.isdecimal() or int(value) < least:
+            raise PolicyError(f"{name}: must be a whole number from {least}")
         number: dict[str, Any] = {name: int(value)}
         return replace(wishes, **number)
     if name == "method":

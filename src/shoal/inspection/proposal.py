@@ -22,6 +22,8 @@ from shoal.inspection.wishes import Wishes
 from shoal.schema import ROWS
 
 _FAMILIES: Final = {"z-anonymity": "z", "k^m": "sets", "k^m-apriori": "sets", "flexible-k": "flexible"}
+_NOBODY: Final = 0.005
+"""The share of people that is written as 0%: two columns that single out no more are no risk to list."""
 
 
 class PersonDoubt(PolicyError):
@@ -123,9 +125,10 @@ def _proposal(table: TableFacts) -> Proposal:
     carried = [one.column for one in roles if one.role == "carry"]
     stream |= {"carry": carried} if carried else {}
     known_to_others = [one.column for one in roles if one.role in ("quasi", "attribute", "time")]
+    pairs = [risk for risk in table.measure.pairs(known_to_others)[:3] if risk.unique > _NOBODY]
     return Proposal(
         family, draft.anonymize["method"], why, table.measure.people, roles, stream, draft.anonymize,
-        table.measure.pairs(known_to_others)[:3], draft.trees, questions(table, draft, roles, family), draft.ends,
+        pairs, draft.trees, questions(table, draft, roles, family), draft.ends,
         draft.missing,
     )  # fmt: skip
 

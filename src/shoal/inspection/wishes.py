@@ -84,6 +84,8 @@ class Wishes:
         twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
         if missing or twice:
             raise PolicyError(missing or sorted(twice))
+        if self.k is not None and self.k < 2:
+            raise PolicyError("k: must be at least 2")
         families = {"z or attribute": self.z is not None or self.attribute is not None,
                     "m or items": self.m is not None or self.items is not None,
                     "quasi": self.quasi is not None}  # fmt: skip

@@ -60,7 +60,7 @@ def choose_grids(rules: dict[str, Any], facts: Mapping[str, Facts], k: int) -> d
         natural = _DAY if is_moment else natural_step(values)
         grid = _best(values, groups, rule, natural)
         _set(rule, grid.step, is_moment=is_moment)
-        words[name] = f"guesses from the ends find the values of about {grid.found:.0%} of the people"
+        words[name] = f"a guess from the ends of its range is right for about {grid.found:.0%} of the people"
     return words
 
 

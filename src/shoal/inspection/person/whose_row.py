@@ -17,6 +17,8 @@ _SURE: Final = (Says.PERSON, Says.NUMBER, Says.UNIT, Says.HOST)
 """What a name says if its column is taken for the person without a question, from the most certain on."""
 _FEW: Final = 20
 """Fewer values of a name for people are taken for people only if their rows are even or together."""
+_SEVERAL: Final = 2
+"""Columns that depend on it, from which on a column without a telling name may be the person."""
 _CROWD: Final = 5
 """The smallest k that is proposed: fewer people could not be hidden among each other."""
 _MOST_MISSING: Final = 0.5
@@ -67,6 +69,11 @@ def _is_name(name: str) -> bool:
         return True
     rest = [word for word in own if word not in _NAMES]
     return len(rest) < len(own) and said_by(" ".join(rest)) in (Says.NOTHING, Says.PERSON, Says.UNIT)
+
+
+def _says_person(name: str) -> bool:
+    """Whether names are those of people: patient_name, nom du patient."""
+    return said_by(" ".join(word for word in words_of(name) if word not in _NAMES)) is Says.PERSON
 
 
 class _Search:
@@ -121,8 +128,10 @@ class _Search:
 
     def _panel_unit(self) -> list[Column]:
         """What has a row at each of several times, whatever its name: shoal cannot know whether it is somebody's."""
-        unit = unit_of_panel([one for one in self.columns.values() if one.name not in self.row_numbers], self.time)
-        return [] if unit is None or is_sensitive_name(unit.name) else [unit]
+        able = [one for one in self.columns.values()
+                if one.name not in self.row_numbers and not is_sensitive_name(one.name)]  # fmt: skip
+        unit = unit_of_panel(able, self.time)
+        return [] if unit is None else [unit]
 
     def _is_able(self, one: Column) -> bool:
         says, repeats = self.says[one.name], one.repeats
@@ -189,7 +198,14 @@ class _Search:
     def _unique_id(self) -> Column | None:
         """An identifier of the rows, or a device, of which every row has another: as good as the row itself."""
         named = [one for one in self.able if self.says[one.name] in (Says.ID, Says.DEVICE) and one.repeats.is_unique]
-        return named[0] if named else None
+        return next(iter(named), None) or self._unique_name()
+
+    def _unique_name(self) -> Column | None:
+        """The only column of names, of people by its own name or by a column of their sex, age or birth."""
+        named = [one for one in self.able if _is_name(one.name) and one.repeats.is_unique]
+        has_traits = any(is_trait_name(name) for name in self.columns if not _is_name(name))
+        of_people = [one for one in named if has_traits or _says_person(one.name)]
+        return of_people[0] if len(of_people) == 1 else None
 
     # ---- values
 
@@ -208,7 +224,15 @@ class _Search:
             return True
         if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5 or is_sensitive_name(one.name):
             return False
-        return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
+        return (
+            self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
+            or self._is_key(one)
+        )  # fmt: skip
+
+    def _is_key(self, one: Column) -> bool:
+        """Whether several other columns depend on it, in whatever order the rows are."""
+        is_like_one = one.has_digits and not one.counts_something and one.repeats.distinct >= _FEW
+        return is_like_one and len(self._dependents(one)) >= _SEVERAL and not self._is_place(one)
 
     def _is_panel(self, one: Column) -> bool:
         """Whether the rows of each value are together, and another column depends on it."""
