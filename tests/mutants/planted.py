@@ -773,7 +773,7 @@ MUTANTS: Final = (
         "a panel without telling names counts rows without a question",
         "self._is_panel(one) or self._is_end(one)",
         "self._is_end(one)",
-        "tests/first_release/test_roles.py",
+        "tests/inspection/test_persons.py",
     ),
     Mutant(
         "inspection/person/whose_row.py",
