@@ -6,7 +6,8 @@ In the order of the work, which is also one to read in:
    (`csv_layout`, `header_line`), how it spells numbers and dates (`csv_spelling`) and missing values (`missing_words`).
 2. `columns/`: describe each column (`facts`: kind, shape, values; `column_names`: the words of its name) and count how
    many people share its values (`risk`).
-3. `person/`: find the column that says whose row it is (`whose_row`), by names and by values.
+3. `person/`: find the column that says whose row it is (`whose_row`), by names (`person_names`), by how values repeat
+   (`person_values`) and by rows that form a panel (`panels`).
 4. `wishes`: what the user states. `table_facts`: all of this together, with who, when and what.
 5. `columns/roles`: guess the role of every other column; `sensitive_names`, `numeric_codes` and `derived` tell what is
    sensitive, a code, or computed from another column.
