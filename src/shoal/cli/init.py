@@ -21,6 +21,8 @@ _HEADERS: Final = {
     False: "header         none, the first line is a record; if it names the columns, say --header yes",
 }
 _NUMBERS: Final = ("k", "z", "m")
+_FOUND: Final = ("encoding", "decimal", "dates", "nulls")
+"""Keys of [source] that say how values are read, and may have been found wrongly."""
 _Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=False, negative="")]
 
 
@@ -143,13 +145,13 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     except PersonDoubt as doubt:
         answer = ask_person(doubt, facts) if is_asking else None
         if answer is None:
-            _say_header(found)
+            _say_how_read(found)
             print_doubt(doubt, data)
             return 2
         wishes = replace(wishes, person=answer)
         proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)
-    _say_header(found)
+    _say_how_read(found)
     if is_asking:
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
@@ -171,9 +173,14 @@ def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: 
     return read_first_messages(data, source, rows, folder)
 
 
-def _say_header(found: FirstRows) -> None:
+def _say_how_read(found: FirstRows) -> None:
+    from shoal.inspection.toml_text import toml
+
     if found.has_header is not None:
         print(_HEADERS[found.has_header])
+    if guessed := {key: toml(found.source[key]) for key in _FOUND if key in found.source}:
+        keys = ", ".join(f"{key} = {value}" for key, value in guessed.items())
+        print(f"read as        {keys}; if that is wrong, correct it in [source]")
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:

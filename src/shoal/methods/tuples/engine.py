@@ -252,7 +252,7 @@ class TupleEngine:
 _PROMISES: Final = {
     "own": (
         "every published combination of quasi-identifiers is shared by at least {k} different people, all "
-        "of them with a value for what it shows and without one for what it does not"
+        "of them with a value for what it shows and none for what it does not"
     ),
     "covered": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
