@@ -27,6 +27,7 @@ from shoal.inspection.roles import (
     find_time,
     is_model,
     is_of_things,
+    is_sensitive,
     names_people,
     role_of,
 )
@@ -339,6 +340,9 @@ class _Proposer:
         cost = suppressed_share(self.facts[role.column], k, deadline)
         if cost <= _LITTLE:
             return role
+        if role.is_generalized and not is_sensitive(self.facts[role.column]):
+            known = self.measure.of_known(role.column).words()
+            return Role(role.column, "quasi", f"an attacker may know it; {known}", is_sure=False)
         if role.is_sure or cost <= _MOST_ROWS:
             self.costs[role.column] = cost
             return role
