@@ -76,7 +76,8 @@ def _of_tuples(
     A missing value is one like any other: rows that show nothing are a class of their own.
     """
     quasi = policy["anonymize"]["quasi"]
-    classes = persons.groupby([released[name] for name in quasi], sort=False, dropna=False).nunique()
+    own_class = released.groupby(list(quasi), sort=False, dropna=False).ngroup()
+    classes = persons.groupby(own_class).nunique()
     misses, invented, hidden, shown = [], 0, 0, 0
     for name, rule in quasi.items():
         pairs = pd.DataFrame({"cell": released[name], "value": records[name]})
@@ -92,7 +93,7 @@ def _of_tuples(
     same = [*policy["anonymize"].get("sensitive", []), *policy["stream"].get("carry", [])]
     misses += _unchanged(released[[name for name in same if name in released and name not in quasi]], records)
     counts = {"classes": len(classes), "invented": invented, "hidden": hidden, "shown": shown}
-    counts |= _exact_ends(released, records, quasi)
+    counts |= _exact_ends(released, records, own_class, quasi)
     return {"smallest": int(classes.min()) if len(classes) else None, **counts, "misses": misses}
 
 
@@ -105,17 +106,22 @@ def _filled_in(found: Mapping[str, Any], policy: Mapping[str, Any]) -> Iterator[
         yield f"{found['hidden']} cells hide what their record has, although each shows its own"
 
 
-def _exact_ends(released: pd.DataFrame, records: pd.DataFrame, quasi: Mapping[str, Any]) -> dict[str, int]:
-    """How many ends of the ranges of numbers there are, and how many are the value of somebody in their class."""
+def _exact_ends(
+    released: pd.DataFrame, records: pd.DataFrame, own_class: pd.Series, quasi: Mapping[str, Any]
+) -> dict[str, int]:
+    """How many ends of the ranges of numbers there are, and how many are the value of somebody in their class.
+
+    A range over the whole domain says nothing, whoever is at its ends.
+    """
     ends, exact = 0, 0
     for name, rule in quasi.items():
         if rule["kind"] != "numeric" or isinstance(rule["low"], str):
             continue
         values, both = _numbers(records[name]), released[name].str.extract(_RANGE).apply(_numbers)
         is_range = values.notna() & both.notna().all(axis=1)
-        own_class = [released.loc[is_range, other] for other in quasi]
+        is_range &= (both[0] != rule["low"]) | (both[1] != rule["high"])
         for side in (0, 1):
-            away = (values - both[side]).abs()[is_range].groupby(own_class, sort=False).min()
+            away = (values - both[side]).abs()[is_range].groupby(own_class[is_range]).min()
             ends, exact = ends + len(away), exact + int((away < natural_step(records[name]) / 2).sum())
     return {"ends": ends, "exact_ends": exact}
 

@@ -340,3 +340,20 @@ def test_without_a_quasi_identifier_every_column_has_its_reason():
         "column 'note': it has no values",
         "column 'same': all its values are equal",
     ]
+
+
+@pytest.mark.parametrize("named", [None, ("wage",)])
+def test_wages_are_published_as_ranges_also_if_somebody_names_them_as_sensitive(named):
+    """To confirm what is proposed does not weaken it."""
+    facts = facts_of(age=[20 + row % 40 for row in range(300)], wage=[1500 + 7 * row for row in range(300)])
+    found = propose(facts, Wishes(person="row", sensitive=named))
+    (role,) = (one for one in found.roles if one.column == "wage")
+    assert (role.role, role.is_generalized) == ("sensitive", True)
+    assert "wage" in found.anonymize["quasi"]
+    assert found.anonymize["sensitive"] == ["wage"]
+
+
+def test_a_named_sensitive_column_of_common_values_is_published_unchanged():
+    facts = facts_of(age=[20 + row % 40 for row in range(300)], band=[row % 6 for row in range(300)])
+    (role,) = (one for one in propose(facts, Wishes(person="row", sensitive=("band",))).roles if one.column == "band")
+    assert (role.role, role.is_generalized) == ("sensitive", False)

@@ -10,7 +10,7 @@ from shoal.errors import PolicyError
 from shoal.inspection.columns.derived import find_derived
 from shoal.inspection.columns.facts import Facts, texts
 from shoal.inspection.columns.risk import suppressed_share
-from shoal.inspection.columns.roles import Role, role_of
+from shoal.inspection.columns.roles import Role, has_rare_values, is_sensitive, role_of
 from shoal.inspection.draft import Draft
 from shoal.inspection.events import waiting_times
 from shoal.inspection.generalization.domains import domain_of
@@ -104,6 +104,9 @@ class _Rows:
         cost = suppressed_share(self.facts[role.column], self.measure.k, deadline)
         if cost <= _LITTLE:
             return role
+        if role.is_generalized and not is_sensitive(self.facts[role.column]):
+            known = self.measure.of_known(role.column).words()
+            return Role(role.column, "quasi", f"an attacker may know it; {known}", is_sure=False)
         if role.is_sure or cost <= _MOST_ROWS:
             self.costs[role.column] = cost
             return role
@@ -147,7 +150,7 @@ class _Rows:
     def _row_roles(self, *, is_diverse: bool = True) -> list[Role]:
         named = (*(self.wishes.quasi or ()), *self.wishes.also_quasi)
         given = {name: Role(name, "quasi", "as given") for name in named}
-        given |= {name: Role(name, "sensitive", "as given") for name in self.wishes.sensitive or ()}
+        given |= {name: self._given_sensitive(name, is_diverse=is_diverse) for name in self.wishes.sensitive or ()}
         given |= {name: Role(name, "carry", "as given") for name in self.wishes.carry or ()}
         derived = find_derived({name: self.facts[name] for name in self.table.others if name not in given})
         found = []
@@ -164,10 +167,23 @@ class _Rows:
                 found.append(self.table.identifier_role(name) or repeated or self._role(name, is_diverse=is_diverse))
         return found
 
+    def _given_sensitive(self, name: str, *, is_diverse: bool) -> Role:
+        """A named column is published as it is, but numbers such as wages, of which many are rare, as ranges."""
+        one = self.facts[name]
+        is_protected = one.is_number and has_rare_values(one, self.measure) and self._can_be_diverse(one)
+        if not is_protected or not is_diverse or domain_of(one) is None:
+            return Role(name, "sensitive", "as given")
+        return Role(name, "sensitive", "as given; many of its values are rare, so published as ranges",
+                    is_generalized=True)  # fmt: skip
+
+    def _can_be_diverse(self, one: Facts) -> bool:
+        """Whether diversity of exact values can be counted: all of them are known, and they are not too many."""
+        return self.wishes.sees_all and one.distinct < _MOST_DIVERSE
+
     def _role(self, name: str, *, is_diverse: bool) -> Role:
-        """The role of a column; one is generalized and diverse only where all values are known, and not too many."""
-        found, one = role_of(self.facts[name], self.measure), self.facts[name]
-        if not found.is_generalized or (is_diverse and self.wishes.sees_all and one.distinct < _MOST_DIVERSE):
+        """The role of a column; one is generalized and diverse only where diversity can be counted."""
+        found = role_of(self.facts[name], self.measure)
+        if not found.is_generalized or (is_diverse and self._can_be_diverse(self.facts[name])):
             return found
         return Role(name, "quasi", found.reason, is_sure=False)
 

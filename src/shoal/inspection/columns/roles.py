@@ -217,6 +217,11 @@ def _has_codes(one: Facts) -> bool:
     return bool(pc.all(pc.match_substring_regex(known, rf"^\S{{1,{_LONGEST_CODE}}}$")).as_py())
 
 
+def has_rare_values(one: Facts, measure: Measure) -> bool:
+    """Whether too many rows have a value that fewer than k people have, to publish it unchanged."""
+    return measure.of_known(one.name).rare > _MOST_RARE
+
+
 def _sensitive_role(one: Facts, risk: Risk, *, can_generalize: bool) -> Role:
     """Published unchanged if its values are shared by many; else generalized, and different in every class."""
     if risk.rare <= _MOST_RARE:
