@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import shoal
 from shoal.auditor.report.evidence_report import report_evidence
@@ -114,6 +115,19 @@ def test_a_number_that_is_none_is_no_known_value(word, types, tmp_path):
     assert found[1].metrics["l"] == {"wage": 1}
     assert found[1].ok
     assert {finding.code for finding in found[2].violations} == {"below-l"}
+
+
+@pytest.mark.parametrize("types", [{}, {"wage": "float64"}])
+def test_numbers_of_a_text_file_have_ranks(types, tmp_path):
+    """A run reads a numeric quasi-identifier as numbers, so t measures its distances by rank."""
+    made = {**policy(t=0.5, l=None), "source": {"kind": "csv", "path": "in.csv", "types": types}}
+    result = shoal.anonymize(wages(), policy=made)
+    csv.write_csv(wages(), tmp_path / "in.csv")
+    with (tmp_path / "in.csv").open("a") as file:
+        file.write("300,20,much,cook,flu\n")  # refused, and pending in this trace
+    report = shoal.audit(result.rows, truth=str(tmp_path / "in.csv"), trace=result.trace, policy=made)
+    assert report.ok
+    assert report.metrics["t"] == result.audit().metrics["t"]
 
 
 def test_gaps_of_a_generalized_column_are_written_in_one_way(tmp_path):
