@@ -12,6 +12,7 @@ from pyarrow import csv
 
 import shoal
 from shoal.auditor.report.evidence_report import report_evidence
+from shoal.policy import parse_policy
 
 L = 3
 
@@ -117,6 +118,26 @@ def test_a_number_that_is_none_is_no_known_value(word, types, tmp_path):
     assert {finding.code for finding in found[2].violations} == {"below-l"}
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_number_that_is_none_is_published_as_missing(kind, tmp_path):
+    """A run reads NaN in a sensitive column that is published unchanged, too."""
+    made = {
+        "stream": {"person": "id"}, "source": {"kind": "csv", "path": "in.csv", "types": {"wage": "float64"}},
+        "anonymize": {
+            "method": "least-loss", "k": 4, "deadline": 20, "reuse": 0, "sensitive": ["wage"], "l": 2,
+            "quasi": {"age": {"kind": "numeric", "low": 0, "high": 100, "grid": 10}},
+        },
+        "sink": {"kind": kind, "path": f"out.{kind}"}, "trace": {"path": "trace.parquet"},
+    }  # fmt: skip
+    wage = ["5", "7.5", "nan", "-NaN"]
+    (tmp_path / "in.csv").write_text("id,age,wage\n" + "".join(f"p{row},20,{wage[row % 4]}\n" for row in range(12)))
+    shoal.Pipeline(parse_policy(copy.deepcopy(made), folder=tmp_path)).run()
+    given = {"truth": str(tmp_path / "in.csv"), "trace": str(tmp_path / "trace.parquet")}
+    report = shoal.audit(str(tmp_path / f"out.{kind}"), **given, policy=made)
+    assert report.ok
+    assert report.metrics["l"] == {"wage": 2}
+
+
 @pytest.mark.parametrize("types", [{}, {"wage": "float64"}])
 def test_numbers_of_a_text_file_have_ranks(types, tmp_path):
     """A run reads a numeric quasi-identifier as numbers, so t measures its distances by rank."""
@@ -179,7 +200,6 @@ def test_it_continues_from_a_snapshot():
     """What is pending keeps its exact values, although they are not published."""
     from shoal.crypto.keys import as_secret
     from shoal.pipeline.wiring import make_anonymizer
-    from shoal.policy import parse_policy
 
     places = {"source": {"kind": "parquet", "path": "a"}, "sink": {"kind": "parquet", "path": "b"}}
     key = bytes(range(32))
