@@ -34,11 +34,11 @@ def each(times: int, first: int = 1000) -> list[int]:
 NAMES = {
     Says.PERSON: "patient Subject participant panelist respondentId pupil_no idcode seqn caseid PatientenNr "
     "nr_respondenta id_paciente leerlingnummer vastaaja kundenr elev abonne zákazník household_member_id "
-    "order_customer USUBJID",
-    Says.NUMBER: "cpf codice_fiscale personnummer cpr_nr pesel e_mail ssn userName",
+    "order_customer USUBJID Versichertennummer VP kdnr enrollee",
+    Says.NUMBER: "cpf codice_fiscale personnummer cpr_nr pesel e_mail ssn userName Personalnummer PERSNR KVNR",
     Says.UNIT: "account_no hid hhid Haushalt",
     Says.HOST: "host client_ip",
-    Says.DEVICE: "deviceId vehicle card_number phone",
+    Says.DEVICE: "deviceId vehicle card_number phone Kundenkarte badge licence_plate",
     Says.ACT: "user_session userVisitId basket order_no Fallnummer",
     Says.ID: "id uuid pseudonym Kennung identifiant ref_no",
     Says.OTHER: "patient_birth_year passenger_count customer_type station_id product_no industry_code zip children",
@@ -49,6 +49,15 @@ NAMES = {
 @pytest.mark.parametrize(("says", "name"), [(says, name) for says, names in NAMES.items() for name in names.split()])
 def test_what_a_name_says(says: Says, name: str) -> None:
     assert said_by(name) is says
+
+
+@pytest.mark.parametrize("name", ["customer_no", "svnr", "account"])
+def test_numbers_like_seconds_since_1970_are_people_under_the_name_of_somebody(name: str) -> None:
+    numbers = [1_000_000_000 + 7919 * (row * 7 % 60) for row in ROWS]
+    one = found({name: numbers, "age": [20 + row % 50 for row in ROWS]})
+    assert one.person is not None
+    assert one.person.column == name
+    assert found({"recorded": numbers, "age": [20 + row % 50 for row in ROWS]}).person is None
 
 
 def test_two_people_of_a_row_are_asked_about() -> None:

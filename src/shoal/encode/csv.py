@@ -14,7 +14,7 @@ from shoal.errors import PolicyError
 
 
 class CsvEncoder(Encoder):
-    """Comma-separated text with a header line; texts are quoted, null is an empty field without quotes."""
+    """Comma-separated text with a header line; texts are quoted, null and NaN are empty fields without quotes."""
 
     appendable: ClassVar[bool] = True
 

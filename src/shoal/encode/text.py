@@ -28,15 +28,16 @@ def plain_column(column: Any) -> Any:
 
 
 def csv_column(column: Any) -> Any:
-    """A column for the CSV writer: numbers and booleans unchanged, everything else as text."""
+    """A column for the CSV writer: numbers and booleans unchanged, NaN as null, everything else as text."""
     column = plain_column(column)
     kind = column.type
     if is_interval(kind):
         return _interval(column, _bare(column.field("lo")), _bare(column.field("hi")), gap=", ")
     if pa.types.is_nested(kind):
         return _where_valid(column, json_column(column))
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return column if is_number or pa.types.is_boolean(kind) else _bare(column)
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
+    return column if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else _bare(column)
 
 
 def json_column(column: Any) -> Any:

@@ -8,9 +8,11 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import shoal
 from shoal.auditor.report.evidence_report import report_evidence
+from shoal.policy import parse_policy
 
 L = 3
 
@@ -116,6 +118,39 @@ def test_a_number_that_is_none_is_no_known_value(word, types, tmp_path):
     assert {finding.code for finding in found[2].violations} == {"below-l"}
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_number_that_is_none_is_published_as_missing(kind, tmp_path):
+    """A run reads NaN in a sensitive column that is published unchanged, too."""
+    made = {
+        "stream": {"person": "id"}, "source": {"kind": "csv", "path": "in.csv", "types": {"wage": "float64"}},
+        "anonymize": {
+            "method": "least-loss", "k": 4, "deadline": 20, "reuse": 0, "sensitive": ["wage"], "l": 2,
+            "quasi": {"age": {"kind": "numeric", "low": 0, "high": 100, "grid": 10}},
+        },
+        "sink": {"kind": kind, "path": f"out.{kind}"}, "trace": {"path": "trace.parquet"},
+    }  # fmt: skip
+    wage = ["5", "7.5", "nan", "-NaN"]
+    (tmp_path / "in.csv").write_text("id,age,wage\n" + "".join(f"p{row},20,{wage[row % 4]}\n" for row in range(12)))
+    shoal.Pipeline(parse_policy(copy.deepcopy(made), folder=tmp_path)).run()
+    given = {"truth": str(tmp_path / "in.csv"), "trace": str(tmp_path / "trace.parquet")}
+    report = shoal.audit(str(tmp_path / f"out.{kind}"), **given, policy=made)
+    assert report.ok
+    assert report.metrics["l"] == {"wage": 2}
+
+
+@pytest.mark.parametrize("types", [{}, {"wage": "float64"}])
+def test_numbers_of_a_text_file_have_ranks(types, tmp_path):
+    """A run reads a numeric quasi-identifier as numbers, so t measures its distances by rank."""
+    made = {**policy(t=0.5, l=None), "source": {"kind": "csv", "path": "in.csv", "types": types}}
+    result = shoal.anonymize(wages(), policy=made)
+    csv.write_csv(wages(), tmp_path / "in.csv")
+    with (tmp_path / "in.csv").open("a") as file:
+        file.write("300,20,much,cook,flu\n")  # refused, and pending in this trace
+    report = shoal.audit(result.rows, truth=str(tmp_path / "in.csv"), trace=result.trace, policy=made)
+    assert report.ok
+    assert report.metrics["t"] == result.audit().metrics["t"]
+
+
 def test_gaps_of_a_generalized_column_are_written_in_one_way(tmp_path):
     """Only in text that is published unchanged is "" a value; among ranges it would mark rows."""
     result = shoal.anonymize(wages(), policy=policy())
@@ -165,7 +200,6 @@ def test_it_continues_from_a_snapshot():
     """What is pending keeps its exact values, although they are not published."""
     from shoal.crypto.keys import as_secret
     from shoal.pipeline.wiring import make_anonymizer
-    from shoal.policy import parse_policy
 
     places = {"source": {"kind": "parquet", "path": "a"}, "sink": {"kind": "parquet", "path": "b"}}
     key = bytes(range(32))

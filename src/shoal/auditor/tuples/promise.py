@@ -100,7 +100,7 @@ class TuplePromise:
     shows_suppressed: bool
     """Whether suppressed rows are published, with every attribute at its root."""
     declared_types: Mapping[str, str]
-    """The types that the policy declares for columns of text files."""
+    """The types that the policy declares for columns of text files, and those as which a run reads numbers."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -133,7 +133,8 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     time = stream.get("time")
     if is_timed and not isinstance(time, str):
         raise PolicyError("[stream] time: name the column; a deadline that is a duration needs it")
-    sensitive, quasi = names_of(rules.get("sensitive", ())), quasi_tables(rules)
+    sensitive = names_of(rules.get("sensitive", ()))
+    quasi = {name: read_rule(name, table, policy.folder) for name, table in quasi_tables(rules).items()}
     return TuplePromise(
         method=str(rules.get("method")),
         person=column_of(stream, "person"),
@@ -141,7 +142,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         carry=names_of(stream.get("carry", ())),
         sensitive=tuple(name for name in sensitive if name not in quasi),
         generalized=tuple(name for name in sensitive if name in quasi),
-        quasi=tuple(read_rule(name, table, policy.folder) for name, table in quasi.items()),
+        quasi=tuple(quasi.values()),
         k=k,
         deadline=deadline,
         reuse=reuse,
@@ -154,7 +155,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
         groups=bool(rules.get("groups", False)),
         max_share=share_of(rules, "max_share") if rules.get("max_share") is not None else None,
         shows_suppressed=_choice(rules, "suppressed") == "root",
-        declared_types=_declared_types(policy.section("source")),
+        declared_types=_numbers(quasi) | _declared_types(policy.section("source")),
     )
 
 
@@ -286,6 +287,11 @@ def _distributions(given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
             raise PolicyError(f"reference of {column}: give every value a share, not all of them 0")
         found[str(column)] = {str(value): float(share) / total for value, share in shares.items()}
     return found
+
+
+def _numbers(quasi: Mapping[str, Rule]) -> dict[str, str]:
+    """Return the type as which a run reads numeric quasi-identifiers of text files if none is declared."""
+    return {name: "float64" for name, rule in quasi.items() if isinstance(rule, NumberRule) and not rule.is_moment}
 
 
 def _declared_types(source: Mapping[str, Any]) -> dict[str, str]:

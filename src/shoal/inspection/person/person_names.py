@@ -43,8 +43,9 @@ _PERSON: Final = words("""
     tourist rider cyclist driver cardholder cardmember borrower debtor tenant buyer shopper purchaser consumer
     caller callee listener viewer reader reviewer rater author player athlete runner worker emp wearer worshipper
     parishioner learner alumnus graduate owner maid visitorid pat cust woman man caseid idcode idno seqn
-    responseid respid subjid pid uid mrn usubjid subjectid nhs nomem rinpersoon
-    kunde kunden patienten nutzer benutzer mitglied versicherter versicherten person personen teilnehmer
+    responseid respid subjid pid uid mrn usubjid subjectid nhs nomem rinpersoon enrollee enrolee
+    kunde kunden patienten nutzer benutzer mitglied versicherter versicherte versicherten person personen teilnehmer
+    versuchsperson versuchspersonen vp vpn kdnr
     teilnehmender schuler schueler studierender befragter befragten befragte probanden mitarbeiter angestellter
     einwohner burger buerger besucher
     fahrer kind kinder mandant
@@ -71,7 +72,7 @@ _PEOPLE_NUMBERS: Final = words("""
     pesel bsn burgerservicenummer fodselsnummer fnr hetu henkilotunnus isikukood egn oib jmbg emso amka tckn kennitala
     steuerid steueridentifikationsnummer steuernummer ahv ahvnr ahvnummer svnr sozialversicherungsnummer insz nir
     rijksregisternummer numerosecu taj pps ppsn svn matrikelnummer matrikelnr matricule matricola
-    numeroseguridadsocial
+    numeroseguridadsocial personalnummer personalnr persnummer persnr persno matr matrnr kvnr versnr nric aadhaar curp
 """)
 _UNITS: Final = words("""
     account acct konto kontonummer cuenta compte conto rekening household hh hid hhid hhno family fid famid
@@ -80,7 +81,8 @@ _UNITS: Final = words("""
 _HOSTS: Final = words("host ip ipaddress clientip remotehost remoteaddr remoteaddress clienthost visitorip srcip")
 _DEVICES: Final = words("""
     device phone handset imei mac sim card vehicle car bike taxi truck iccid meter smartmeter wearable watch
-    geraet gerat fahrzeug karte carte tarjeta
+    geraet gerat fahrzeug karte carte tarjeta kundenkarte treuekarte badge ausweis wallet
+    licenceplate licenseplate numberplate kennzeichen
 """)
 _RELATIVES: Final = words("""
     mother father parent spouse husband wife partner sibling brother sister twin mutter vater mere pere madre padre mae

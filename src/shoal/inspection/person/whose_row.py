@@ -137,7 +137,9 @@ class _Search:
         says, repeats = self.says[one.name], one.repeats
         if says is Says.OTHER or one.name in self.row_numbers or one.facts.missing > _MOST_MISSING * one.facts.rows:
             return False
-        is_like_one = one.can_identify or (says >= Says.ID and one.facts.shape in ("date", "path"))  # 500101/1234
+        # 500101/1234 is no date, and 1000000123 no time, under the name of somebody.
+        is_named_so = says >= Says.ID and one.facts.shape in ("date", "path")
+        is_like_one = one.can_identify or is_named_so or (says >= Says.UNIT and one.is_whole)
         return is_like_one and (repeats.distinct >= 2 or one.facts.rows == 1) and not repeats.is_handful
 
     def _is_too_few(self, name: str, one: Column) -> bool:

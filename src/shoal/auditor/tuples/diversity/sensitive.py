@@ -25,16 +25,19 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]\d\d(?::?\d\d)?))?", re.ASCII)
 _TRUTH: Final = {"1": "true", "0": "false"}
+_NUMBERS: Final = ("int64", "float64")
+_INFINITE: Final = ("inf", "-inf")
 
 
 def meaning(text: str, kind: str | None = None) -> str | None:
     """Return one spelling for all texts with the same meaning; None for no value.
 
-    ``kind`` is the type that the policy declares for the column. Without one, and for text: whatever reads as a number,
-    a boolean or an ISO 8601 moment is one; any other text is itself, stripped.
+    ``kind`` is the type that the policy declares for the column: text that is no number is no value of a type of
+    numbers, because a run refuses its record. Without one, and for text: whatever reads as a number, a boolean or an
+    ISO 8601 moment is one; any other text is itself, stripped.
     """
     text = unicodedata.normalize("NFC", text.strip())
-    if not text:
+    if not text or (kind in _NUMBERS and not _DECIMAL.fullmatch(text) and text not in _INFINITE):
         return None
     if kind == "bool":
         text = _TRUTH.get(text, text)
@@ -91,7 +94,6 @@ def _ahead(zone: str) -> int | None:
     return (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
 
 
-_NUMBERS: Final = ("int64", "float64")
 _NUMBER = re.compile(r"-?[0-9]+e-?[0-9]+")
 _ENDLESS: Final = ("'inf", "'-inf")
 """How shoal.auditor.tuples.meaning spells numbers that are infinite."""
