@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # or each process that a test starts would compile every module again
 
-.PHONY: help setup shell hooks demo live-demo test test-all test-ci test-brokers test-spark mutants walk digests audits check fix cover docs wheel bench bench-all figures tables clean
+.PHONY: help setup shell hooks demo live-demo test test-all test-ci test-brokers test-spark mutants mutants-sampled walk digests audits check fix cover docs wheel bench bench-all figures tables clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,6 +63,10 @@ test-spark: $(READY)  ## start Spark, compare with runs on one machine, kill exe
 
 mutants: $(TESTABLE)  ## plant defects and see the default tests catch each of them
 	$(BIN)/python -m tests.mutants
+
+mutants-sampled: $(READY)  ## plant a sample of generated defects; no package may have a lower share killed than recorded; WORDS=...
+	$(BIN)/python -m tests.mutants.reach
+	$(BIN)/python -m tests.mutants.sampled $(WORDS)
 
 walk: $(TESTABLE)  ## count the files, functions and calls that runs pass through; RUNS=... for some
 	$(BIN)/python -m tests.tools.walk $(RUNS)

@@ -157,7 +157,7 @@ CASES = {
 
 
 def use_processors(count: int | None) -> None:
-    """Keep all threads of this process on so many processors."""
+    """Keep all threads of this process on a number of processors."""
     allowed = sorted(_ALL)[:count]
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), allowed)

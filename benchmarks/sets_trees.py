@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.measure import Report, parse, parser
 from benchmarks.sets_speed import data_files
 from shoal.hierarchies import Hierarchy
-from shoal.inspection.items import FANOUT, popular_tree
+from shoal.inspection.sets import FANOUT, popular_tree
 from shoal.methods.sets.km_anonymity import KmAnonymity
 from shoal.methods.sets.records import read_records
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from shoal.hierarchies import Hierarchy
     from shoal.hierarchies.ontology.ontology import Ontology
     from shoal.hierarchies.places import Places
-    from shoal.inspection.wishes import ROWS
     from shoal.methods.flexible.flexible_k import FlexibleK
     from shoal.methods.registry import restore
     from shoal.methods.sets.km_anonymity import KmAnonymity, KmApriori
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from shoal.methods.z.z_anonymity import ZAnonymity
     from shoal.models.z.target.target import KTarget
     from shoal.pipeline import Pipeline
-    from shoal.schema import Categorical, Numeric, Schema
+    from shoal.schema import ROWS, Categorical, Numeric, Schema
 
 __version__ = "0.2.0"
 __all__ = [
@@ -48,7 +47,7 @@ _PLACES = {entry.class_name: entry.module for entry in METHODS.values()} | {
     "Ontology": "shoal.hierarchies.ontology.ontology",
     "Pipeline": "shoal.pipeline",
     "Places": "shoal.hierarchies.places",
-    "ROWS": "shoal.inspection.wishes",
+    "ROWS": "shoal.schema",
     "Schema": "shoal.schema",
     "ShoalError": "shoal.errors",
     "anonymize": "shoal.frames",

@@ -24,6 +24,8 @@ NANOSECONDS: Final = {
     "d": 86_400_000_000_000,
     "w": 604_800_000_000_000,
 }
+ROWS: Final = "row"
+"""In place of the person column: every row counts as one person, unless the input has a column of this name."""
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*")
 _LONGEST = 2**62
 _READ_EXACTLY: Final = 2**50

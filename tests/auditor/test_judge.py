@@ -244,6 +244,7 @@ def test_the_verdict_says_if_rows_were_counted_and_not_people(method, person, ha
         assert report.counts_rows is is_of_rows
         assert (" for rows, not people (" in report.text().splitlines()[0]) is is_of_rows
         assert report.to_dict()["about"] == ("rows, not people" if is_of_rows else "people")
+        assert (str(report), repr(report)) == (report.text(), f"<{report.text().splitlines()[0]}>")
 
 
 def test_a_table_without_persons_is_one_of_rows():

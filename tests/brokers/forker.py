@@ -24,6 +24,8 @@ from shoal.cli.app import main
 
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
+ENDED = ({"code": 0}, {"code": 3})
+"""Answers of runs that ended by themselves; of those with 3, more than half of the records were refused, as planned."""
 MOST_SECONDS = 600
 """A run that takes longer hangs: it ends, and its test fails."""
 Job = dict[str, Any]

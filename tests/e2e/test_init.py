@@ -90,7 +90,9 @@ def test_files_as_they_are_found(folder: Path) -> None:
     lines = [";".join(map(str, row.values())) for row in rows.to_pylist()]
     lines[3] = lines[3].replace(";f;", ";?;").replace(";m;", ";?;")
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
-    assert init("people.csv", "--person", "column1").code == 0
+    written = init("people.csv", "--person", "column1")
+    assert written.code == 0
+    assert 'read as        nulls = ["?"]; if that is wrong, correct it in [source]' in written.out.decode()
     source = tomllib.loads((folder / "policy.toml").read_text())["source"]
     assert source["delimiter"] == ";"
     assert source["header"] == ["column1", "column2", "column3", "column4"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shoal.errors import ShoalError
 from shoal.inspection import Facts, PersonDoubt, Proposal, Wishes, look, propose
-from shoal.inspection.reading import Data, read_data
+from shoal.inspection.files.reading import FirstRows, read_data
 from tests.first_release.cases import Case
 from tests.first_release.expected import ASK, Column
 from tests.first_release.names import as_read
@@ -19,7 +19,7 @@ class Choice:
     """A file, what was seen of it, and what is proposed for it."""
 
     path: Path
-    data: Data
+    data: FirstRows
     facts: dict[str, Facts]
     proposal: Proposal
     person: str | None

@@ -19,11 +19,11 @@ ILLNESSES = words("asthma diabetes influenza migraine HIV hypertension")
 
 @case(
     "pandas_index.csv",
-    person="row",
+    person="row | name",
     traits="empty header cell | row number | names",
     columns="""
         = row number, code
-        name = identifier, text
+        name = identifier | person, text
         age = quasi, numeric
         sex = quasi, category
         city = quasi, category

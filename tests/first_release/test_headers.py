@@ -6,7 +6,7 @@ import pytest
 
 from shoal.decode.header_names import SHORT
 from shoal.errors import InputError
-from shoal.inspection.reading import read_data
+from shoal.inspection.files.reading import read_data
 from tests.first_release.names import names_read
 from tests.first_release.table import CASES
 

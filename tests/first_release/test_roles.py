@@ -9,7 +9,7 @@ import pytest
 
 from shoal.errors import ShoalError
 from shoal.inspection import PersonDoubt, Proposal, Wishes, look, propose
-from shoal.inspection.reading import read_data
+from shoal.inspection.files.reading import read_data
 from tests.first_release.expected import ASK, ROW
 from tests.first_release.names import as_read
 from tests.first_release.table import CASES

@@ -48,6 +48,21 @@ def test_columns_published_unchanged_keep_their_type_in_pandas(dtype: str, role:
     assert found.value_counts(dropna=False).to_dict() == given["c"].value_counts(dropna=False).to_dict()
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_sensitive_column_that_is_published_generalized_becomes_text(library: str) -> None:
+    """Its type of numbers is not kept: no number of it is published."""
+    quasi = {"wage": {"kind": "numeric", "low": 0, "high": 100, "grid": 20}}
+    policy = {
+        "stream": {"person": "id"},
+        "anonymize": {"method": "least-loss", "k": 3, "deadline": 60, "sensitive": ["wage"], "l": 2, "quasi": quasi},
+    }  # fmt: skip
+    table = pa.table({"id": list(range(PEOPLE)), "wage": [row + 0.5 for row in range(PEOPLE)]})
+    shown = shoal.anonymize(in_library(library, table), policy=policy).frame["wage"]
+    assert {str(one) for one in (shown.to_pylist() if library == "pyarrow" else list(shown))} == {
+        "[0, 20]", "[20, 40]", "[40, 60]"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("role", ["carry", "sensitive"])
 @pytest.mark.parametrize("is_ordered", [True, False])
 def test_categories_keep_their_order_in_pandas(role: str, is_ordered: bool) -> None:
@@ -96,6 +111,19 @@ def test_generalized_categories_are_labels(library: str) -> None:
     kinds = {"pandas": lambda one: one["c"].dtype != "category", "polars": lambda one: one["c"].dtype == pl.String,
              "pyarrow": lambda one: pa.types.is_string(one.schema.field("c").type)}  # fmt: skip
     assert kinds[library](result.frame)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_sensitive_columns_published_generalized_are_ranges_and_labels(library: str) -> None:
+    codes = pa.array([f"X{row % 20:02}" for row in range(PEOPLE)]).dictionary_encode()
+    result = shoal.anonymize(people(library, wage=[2000 + 10 * row for row in range(PEOPLE)], diagnosis=codes), k=5)
+    assert result.audit().ok
+    for name in ("wage", "diagnosis"):
+        assert next(one for one in result.roles if one.column == name).is_generalized
+        published = result.frame[name].to_pylist() if library == "pyarrow" else list(result.frame[name])
+        assert len(published) == result.counts["released"] == PEOPLE
+        assert all(isinstance(one, str) and one not in codes.dictionary.to_pylist() for one in published)
+        assert name != "wage" or all(one.startswith("[") for one in published)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from shoal.inspection import Wishes, look, propose
-from shoal.inspection.codes import has_code_name, is_code
-from shoal.inspection.csv_spelling import encoding_of, spelling_of
-from shoal.inspection.derived import find_derived
-from shoal.inspection.missing_words import as_nulls, missing_words
-from shoal.inspection.reading import read_data
-from shoal.inspection.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.columns.derived import find_derived
+from shoal.inspection.columns.numeric_codes import has_code_name, is_code
+from shoal.inspection.columns.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.files.csv_spelling import encoding_of, spelling_of
+from shoal.inspection.files.missing_words import as_nulls, missing_words
+from shoal.inspection.files.reading import read_data
 
 
 def texts(values):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import InputError, PolicyError
-from shoal.inspection.csv_layout import CsvLayout, layout_of
-from shoal.inspection.header_line import has_header
-from shoal.inspection.reading import read_data
+from shoal.inspection.files.csv_layout import CsvLayout, layout_of
+from shoal.inspection.files.header_line import has_header
+from shoal.inspection.files.reading import read_data
 from tests.reference.effort import tries
 
 PEOPLE = ["34,f,Ulm", "51,m,Bern", "29,f,Ulm", "47,m,Bern", "62,f,Ulm", "38,m,Ulm"]

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from shoal.hierarchies import Hierarchy
-from shoal.inspection.domains import domain_of
-from shoal.inspection.facts import look
-from shoal.inspection.risk import Measure
-from shoal.inspection.trees import nested, paths_of
+from shoal.inspection.columns.facts import look
+from shoal.inspection.columns.risk import Measure
+from shoal.inspection.generalization.domains import domain_of
+from shoal.inspection.generalization.trees import nested, paths_of
 
 
 def one(values: list, *, converts: bool = False):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shoal
-from shoal.inspection.facts import look
-from shoal.inspection.items import count_items, popular_tree
+from shoal.inspection.columns.facts import look
+from shoal.inspection.sets import count_items, popular_tree
 from tests.reference.effort import tries
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.inspection import look
-from shoal.inspection.person_names import Says, said_by
-from shoal.inspection.persons import WhoseRow, whose_row
+from shoal.inspection.person.person_names import Says, said_by
+from shoal.inspection.person.whose_row import WhoseRow, whose_row
 
 ROWS = range(240)
 
@@ -69,6 +69,14 @@ def test_rows_together_with_a_column_that_depends_on_them(times: int, is_asked: 
     assert candidates(columns) == (["x9"] if is_asked else [])
     scattered = {**columns, "g": [row % 3 for row in ROWS]}
     assert candidates(scattered) == []
+
+
+@pytest.mark.parametrize(("others", "is_asked"), [(2, True), (1, False)])
+def test_rows_in_any_order_with_columns_that_depend_on_them(others: int, is_asked: bool) -> None:
+    who = [(row * 7) % 60 for row in ROWS]
+    columns: dict[str, list[Any]] = {"k": [f"x{one}" for one in who], "answer": [row % 11 for row in ROWS]}
+    columns |= {f"a{place}": [one * (place + 3) % 17 for one in who] for place in range(others)}
+    assert candidates(columns) == (["k"] if is_asked else [])
 
 
 def test_a_sorted_measurement_is_no_person() -> None:
@@ -193,6 +201,18 @@ def test_names_that_repeat_may_be_people(name: str, is_asked: bool) -> None:
     assert candidates(columns) == ([name] if is_asked else [])
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "is_person"),
+    [("name", "age", True), ("name", "date_of_birth", True), ("patient_name", "ward", True),
+     ("name", "horsepower", False), ("school_name", "age", False)],
+)  # fmt: skip
+def test_a_name_in_each_row_is_a_person_among_columns_about_people(name: str, other: str, is_person: bool) -> None:
+    one = found({name: [f"Ann Miller{row}" for row in ROWS], other: [20 + row % 50 for row in ROWS]})
+    assert ((one.person.column if one.person else None) == name) is is_person
+    assert not one.is_sure
+    assert one.candidates == ()
+
+
 def test_many_small_numbers_are_people_and_few_are_counts() -> None:
     """Customers 0 to 149 occur as often as each other; of counts the small ones are the common ones."""
     draw = np.random.default_rng(5)
@@ -230,3 +250,16 @@ def test_addresses_are_people_of_a_log_only() -> None:
     assert one.person is not None
     assert one.person.column == "host"
     assert candidates({"host": hosts}) == ["host"]
+
+
+def test_rows_one_after_another_on_which_one_column_depends_are_asked_about() -> None:
+    """Units have different numbers of rows, so no other column makes a panel complete."""
+    owners = [owner for owner in range(60) for _ in range(1 + owner % 5)]
+    columns: dict[str, list[Any]] = {
+        "v1": [f"a{owner:02}" for owner in owners],
+        "v2": ["x" if owner % 3 else "y" for owner in owners],
+        "v3": [row * 37 % 101 / 10 for row in range(len(owners))],
+    }
+    assert candidates(columns) == ["v1"]
+    order = sorted(range(len(owners)), key=lambda row: row * 7919 % 1009)
+    assert candidates({name: [values[row] for row in order] for name, values in columns.items()}) == []

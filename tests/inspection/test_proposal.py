@@ -8,7 +8,7 @@ import pytest
 
 from shoal.errors import PolicyError
 from shoal.inspection import PersonDoubt, Wishes, look, propose
-from shoal.inspection.risk import Measure
+from shoal.inspection.columns.risk import Measure
 from tests.inspection.stories import METHODS, PERSONS, STORIES, admissions, visits
 
 ROLES = {
@@ -136,6 +136,7 @@ def test_a_handful_of_values_is_never_a_person() -> None:
         (Wishes(quasi=["age"], sensitive=["age"]), "'age': is given two roles"),
         (Wishes(z=3), "time: not found"),
         (Wishes(z=3, quasi=["age"]), "z or attribute; quasi: belong to different families"),
+        (Wishes(k=1), "k: must be at least 2"),
         (Wishes(m=2), "items: no column of items"),
         (Wishes(quasi=["same"]), "'same': cannot be generalized: all its values are equal"),
     ],

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from shoal.inspection import Wishes, look, propose
-from shoal.inspection.domains import domain_of
-from shoal.inspection.facts import Facts
-from shoal.inspection.range_ends import MOST_FOUND, _groups, _try, choose_grids, natural_step
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.generalization.domains import domain_of
+from shoal.inspection.generalization.range_ends import MOST_FOUND, _groups, _try, choose_grids, natural_step
 
 
 def facts_of(values):
@@ -136,7 +136,7 @@ def test_a_proposal_and_its_policy_say_what_ends_give_away():
     ages = np.clip(rng.normal(46, 16, 400), 18, 92).astype(int).tolist()
     table = pa.table({"age": ages, "job": [f"job {row % 7}" for row in range(400)]})
     found = propose(look(table), Wishes(person="row"))
-    assert found.ends["age"].startswith("guesses from the ends find the values of about ")
+    assert found.ends["age"].startswith("a guess from the ends of its range is right for about ")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,12 @@ class AuditReport:
     counts_rows: bool = False
     """Whether nothing says whose a row is: then k rows are promised, which may be of fewer people."""
 
+    def __repr__(self) -> str:
+        return f"<{self._headline()}>"
+
+    def __str__(self) -> str:
+        return self.text()
+
     @property
     def ok(self) -> bool:
         """Whether no violation was found. Read `not_checked` too: it lists what this does not cover."""
@@ -136,7 +142,7 @@ def filled_in_words(cells: int, columns: Mapping[str, int]) -> str:
 
 
 def all_filled_in_words(found: Mapping[str, Any]) -> str:
-    """Say what the metric ``filled_cells`` says."""
+    """Say how many cells are filled, and how many of them at the root, from the metric ``filled_cells``."""
     words, at_root = filled_in_words(found["cells"], found["columns"]), found["at_root"]
     return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 if TYPE_CHECKING:
     from shoal.inspection import Facts, Proposal, Wishes
-    from shoal.inspection.reading import Data
+    from shoal.inspection.files.reading import FirstRows
 
 _SINGLE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = {"quasi": "also_quasi", "sensitive": "sensitive", "carry": "carry", "drop": "drop"}
@@ -21,6 +21,8 @@ _HEADERS: Final = {
     False: "header         none, the first line is a record; if it names the columns, say --header yes",
 }
 _NUMBERS: Final = ("k", "z", "m")
+_FOUND: Final = ("encoding", "decimal", "dates", "nulls")
+"""Keys of [source] that say how values are read, and may have been found wrongly."""
 _Names = Annotated[list[str] | None, Parameter(consume_multiple=True, json_list=False, negative="")]
 
 
@@ -143,22 +145,22 @@ def init(  # noqa: PLR0913 - one option for each role and parameter
     except PersonDoubt as doubt:
         answer = ask_person(doubt, facts) if is_asking else None
         if answer is None:
-            _say_header(found)
+            _say_how_read(found)
             print_doubt(doubt, data)
             return 2
         wishes = replace(wishes, person=answer)
         proposal = propose(facts, wishes)
     _show(proposal, found.table.num_rows, is_all=found.is_all)
-    _say_header(found)
+    _say_how_read(found)
     if is_asking:
         proposal = _ask(facts, wishes, proposal)
     _write(proposal, found, facts, data, out)
     return _check(data, out)
 
 
-def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> Data:
+def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: bool | None) -> FirstRows:
     from shoal.errors import PolicyError
-    from shoal.inspection.reading import read_data
+    from shoal.inspection.files.reading import read_data
 
     if "://" not in data:
         if source:
@@ -171,13 +173,18 @@ def _read(data: str, source: Sequence[str], rows: int, folder: Path, *, header: 
     return read_first_messages(data, source, rows, folder)
 
 
-def _say_header(found: Data) -> None:
+def _say_how_read(found: FirstRows) -> None:
+    from shoal.inspection.toml_text import toml
+
     if found.has_header is not None:
         print(_HEADERS[found.has_header])
+    if guessed := {key: toml(found.source[key]) for key in _FOUND if key in found.source}:
+        keys = ", ".join(f"{key} = {value}" for key, value in guessed.items())
+        print(f"read as        {keys}; if that is wrong, correct it in [source]")
 
 
 def _show(proposal: Proposal, rows: int, *, is_all: bool) -> None:
-    from shoal.inspection.column_names import printable
+    from shoal.inspection.columns.column_names import printable
 
     people = f"{proposal.people:,} people" if proposal.columns("person") else "counted as rows, not people"
     print(f"{'all' if is_all else 'the first'} {rows:,} rows, {people}")
@@ -203,7 +210,8 @@ def _ask(facts: Mapping[str, Facts], wishes: Wishes, proposal: Proposal) -> Prop
     from shoal.inspection import propose
 
     roles = ", ".join((*_SINGLE, *_SEVERAL))
-    print(f"Change a role or parameter, or press Enter to accept. COLUMN=ROLE ({roles}), k=, z=, m=, method=")
+    print("Change a role or parameter, one in a line, or press Enter to accept.")
+    print(f"COLUMN=ROLE ({roles}), k=, z=, m=, method=")
     while True:
         try:
             answer = input("> ").strip()
@@ -229,8 +237,9 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     if not sign or not name:
         raise PolicyError("write COLUMN=ROLE or a parameter such as k=5")
     if name in _NUMBERS and value not in (*_SINGLE, *_SEVERAL):
-        if not value.isdecimal() or int(value) < 1:
-            raise PolicyError(f"{name}: must be a whole number from 1")
+        least = 2 if name == "k" else 1
+        if not value.isdecimal() or int(value) < least:
+            raise PolicyError(f"{name}: must be a whole number from {least}")
         number: dict[str, Any] = {name: int(value)}
         return replace(wishes, **number)
     if name == "method":
@@ -250,7 +259,7 @@ def _changed(wishes: Wishes, answer: str) -> Wishes:
     return replace(wishes, **{**lists, field: [*(lists[field] or ()), name]})
 
 
-def _write(proposal: Proposal, found: Data, facts: Mapping[str, Facts], data: str, out: Path) -> None:
+def _write(proposal: Proposal, found: FirstRows, facts: Mapping[str, Facts], data: str, out: Path) -> None:
     """Write the policy and, into a private folder, its hierarchies."""
     import os
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def print_doubt(doubt: PersonDoubt, data: str) -> None:
     """List the candidates with what speaks for each, and the commands that settle it."""
     from shoal.cli.output.program import command_line
-    from shoal.inspection.wishes import ROWS
+    from shoal.schema import ROWS
 
     given = sys.argv[1:] if sys.argv[1:2] == ["init"] else ["init", data]
     print("error: whose row is it? No column is certain to be the person; nothing was written", file=sys.stderr)
@@ -27,7 +27,7 @@ def print_doubt(doubt: PersonDoubt, data: str) -> None:
 
 def ask_person(doubt: PersonDoubt, facts: Mapping[str, Facts]) -> str | None:
     """The column of persons, or `row`, as answered on a terminal; None if nobody answers."""
-    from shoal.inspection.wishes import ROWS
+    from shoal.schema import ROWS
 
     print("whose row is it? These columns may be the person:")
     print("\n".join(_lines(doubt)))
@@ -42,7 +42,7 @@ def ask_person(doubt: PersonDoubt, facts: Mapping[str, Facts]) -> str | None:
 
 
 def _lines(doubt: PersonDoubt) -> list[str]:
-    from shoal.inspection.column_names import printable
+    from shoal.inspection.columns.column_names import printable
 
     width = max(len(printable(one.column)) for one in doubt.candidates)
     return [f"  {printable(one.column):<{width}}  {one.evidence}" for one in doubt.candidates]

@@ -30,8 +30,8 @@ def as_iso(text: Any, form: DateForm) -> Any:
     year, month, day = (places[part] for part in ("YYYY", "MM", "DD"))
     fits = pc.match_substring_regex(text, pattern)
     found = pc.replace_substring_regex(text, pattern, rf"\{year}-0\{month}-0\{day}T\4")
-    found = pc.replace_substring_regex(found, r"^(\d{4})-0?(\d\d)-0?(\d\d)(T?)", r"\1-\2-\3\4")
-    return pc.if_else(fits, pc.replace_substring_regex(found, "T$", ""), text)
+    found = pc.replace_substring_regex(found, r"^(\d{4})-0?(\d\d)-0?(\d\d)", r"\1-\2-\3")
+    return pc.if_else(fits, pc.replace_substring_regex(found, "^(.{10})T$", r"\1"), text)
 
 
 def _pattern(form: DateForm) -> tuple[str, dict[str, int]]:

@@ -20,11 +20,11 @@ from shoal.frames.frame_output import Intervals, write_frame
 from shoal.frames.result import Anonymized
 from shoal.frames.sets import anonymize_sets
 from shoal.inspection import Facts, Proposal, Wishes, look, propose
-from shoal.inspection.column_names import printable
+from shoal.inspection.columns.column_names import printable
+from shoal.inspection.columns.facts import as_moments
 from shoal.inspection.events import nanoseconds
-from shoal.inspection.facts import as_moments
-from shoal.inspection.wishes import ROWS
-from shoal.methods.base import said_of_rows
+from shoal.methods.base import statement_for_rows
+from shoal.methods.release import refused_by_reason
 from shoal.observe.counts import RunSummary
 from shoal.pipeline.checks.identifying import measure_sensitive, refuse_identifying
 from shoal.pipeline.missing_values import missing_value_words
@@ -32,6 +32,7 @@ from shoal.pipeline.outcome import Explain, outcome_words
 from shoal.pipeline.wiring import make_anonymizer
 from shoal.policy import Policy
 from shoal.policy.loading import parse_policy, read_tables
+from shoal.schema import ROWS
 from shoal.times import column_ns
 
 _PLACES: Final = {
@@ -164,7 +165,8 @@ def _guess_and_run(table: pa.Table, wishes: Wishes, key: bytes | None) -> tuple[
 def _unchanged(policy: Policy) -> set[str]:
     """Columns that are published as they are, with their types."""
     time = {policy.stream.time} if policy.anonymize.PUBLISHES_TIME else set()
-    return {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ()), *(time - {None})}
+    kept = {*policy.stream.carry, *getattr(policy.anonymize, "sensitive", ())}
+    return {*(kept - {*getattr(policy.anonymize, "quasi", {})}), *(time - {None})}
 
 
 def _read(policy: str | Path | Mapping[str, Any]) -> tuple[Any, Policy]:
@@ -224,25 +226,24 @@ def _run(table: pa.Table, policy: Policy, content: Any, proposal: Proposal | Non
     method = make_anonymizer(policy, as_secret(key))
     release = method.anonymize(table)
     promised = method.guarantee.statement
-    reasons = {name: count for name, count in method.counts.items()
-               if name not in ("pushed", "released", "suppressed", "dead", "pending")}  # fmt: skip
+    reasons = refused_by_reason(method.counts)
     counts = {
         "rows": table.num_rows, "released": release.rows.num_rows, "suppressed": method.counts["suppressed"],
         "refused": method.counts["dead"], "pending": method.pending,
     }  # fmt: skip
-    warnings += little_left(counts, reasons, method.explain, policy)
+    warnings += _little_left(counts, reasons, method.explain, policy)
     metrics, decided = dict(method.metrics), method.counts["released"] + method.counts["suppressed"]
     warnings += missing_value_words(metrics, policy.anonymize, decided=decided)
     return Anonymized(
         frame=None, rows=pa.Table.from_batches([release.rows]), trace=release.trace, truth=truth, policy=content,
         counts=counts,
-        refused={reason: f"{count:,}: {_sentence(method, reason)}" for reason, count in reasons.items()},
-        statement=said_of_rows(promised) if counts_rows else promised, proposal=proposal, warnings=tuple(warnings),
-        metrics=metrics,
+        refused={reason: f"{count:,}: {method.explain(reason).words}" for reason, count in reasons.items()},
+        statement=statement_for_rows(promised) if counts_rows else promised,
+        proposal=proposal, warnings=tuple(warnings), metrics=metrics,
     )  # fmt: skip
 
 
-def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: Explain, policy: Policy) -> list[str]:
+def _little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: Explain, policy: Policy) -> list[str]:
     """One sentence if little is left of the frame."""
     summary = RunSummary(
         rows_in=counts["rows"], released=counts["released"], suppressed=counts["suppressed"],
@@ -250,9 +251,3 @@ def little_left(counts: Mapping[str, int], reasons: Mapping[str, int], explain: 
     )  # fmt: skip
     found = outcome_words(summary, explain, policy.anonymize)
     return [found] if found is not None else []
-
-
-def _sentence(method: Any, reason: str) -> str:
-    refusal = method.explain(reason)
-    where = f"column {refusal.column!r}: " if refusal.column else ""
-    return f"{where}{refusal.sentence}"

@@ -13,11 +13,12 @@ import numpy as np
 from shoal.errors import PolicyError
 from shoal.frames.frame_input import FrameInput
 from shoal.frames.frame_output import INTERVALS
-from shoal.inspection.column_names import printable
-from shoal.inspection.wishes import ROWS, Wishes
+from shoal.inspection.columns.column_names import printable
+from shoal.inspection.wishes import Wishes
 from shoal.methods.registry import METHODS
 from shoal.methods.setting_problems import one_of
 from shoal.policy.methods import section_for
+from shoal.schema import ROWS
 
 _ONE: Final = ("person", "time", "attribute", "items")
 _SEVERAL: Final = ("quasi", "sensitive", "carry")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
-from shoal.inspection.roles import Role
+from shoal.inspection.columns.roles import Role
 
 _COLOURS: Final = {"released": "#0072b2", "suppressed": "#e69f00", "refused": "#999999", "pending": "#56b4e9"}
 _WIDTH: Final = 420

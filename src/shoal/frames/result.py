@@ -19,8 +19,8 @@ from shoal.frames.losses import losses_of
 from shoal.frames.page import html_of
 from shoal.frames.summary import headline, index_note, lines_of
 from shoal.inspection import Proposal
-from shoal.inspection.column_names import printable
-from shoal.inspection.roles import Role
+from shoal.inspection.columns.column_names import printable
+from shoal.inspection.columns.roles import Role
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from shoal.errors import InputError
 from shoal.frames.result import Anonymized
 from shoal.hierarchies import Hierarchy
 from shoal.inspection import Proposal
-from shoal.methods.base import said_of_rows
+from shoal.methods.base import statement_for_rows
 from shoal.methods.policy_content import nested_tree
 from shoal.methods.registry import METHODS
 from shoal.methods.sets.local_result import LocalKmResult
@@ -35,12 +35,8 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     items = sorted({item for one in sets for item in one})
     parameters = policy.parameters()
     if "generalize" not in parameters:
-        tree = Hierarchy.balanced(items, rules.generalize.balanced or 5, free_root(items))
-        parameters["generalize"] = tree
-        if isinstance(content, dict):
-            described = tree.to_dict()
-            labels = {"kind": "nested", "tree": nested_tree(described["labels"], described["parents"])}
-            content = {**content, "anonymize": {**content["anonymize"], "generalize": {"hierarchy": labels}}}
+        parameters["generalize"] = tree = Hierarchy.balanced(items, rules.generalize.balanced or 5, free_root(items))
+        content = _with_tree(content, tree)
     result = METHODS[rules.METHOD].load()(**parameters).anonymize(sets)
     rows = result.published(rules.column)
     merged = [item for item in items if item not in result.blocks]
@@ -51,14 +47,12 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
     dropped = counted.keys() - set(items)
     promised = (result.certificate.statement + drop_statement(rules.drop_rare)).replace("\n", " ")
     counts = {"rows": table.num_rows, "sets": len(truth), "released": rows.num_rows,
-              "suppressed": len(truth) - len(sets),
-              "refused": sum(refused.values()), "pending": 0}  # fmt: skip
+              "suppressed": len(truth) - len(sets), "refused": sum(refused.values()), "pending": 0}  # fmt: skip
     return Anonymized(
         frame=None, rows=rows, trace=None, truth=truth, policy=content, counts=counts,
         refused={reason: f"{count:,}" for reason, count in refused.items() if count},
-        statement=promised if policy.stream.person in table.column_names else said_of_rows(promised),
-        proposal=proposal,
-        warnings=tuple(policy.warnings),
+        statement=promised if policy.stream.person in table.column_names else statement_for_rows(promised),
+        proposal=proposal, warnings=tuple(policy.warnings),
         metrics={
             "items": len(counted), "items_generalized": items_merged / len(counted),
             "occurrences_generalized": entries_merged / counted.total(),
@@ -67,6 +61,15 @@ def anonymize_sets(table: pa.Table, policy: Policy, content: Any, proposal: Prop
             "blocks": len(result.blocks), "error": result.error,
         },
     )  # fmt: skip
+
+
+def _with_tree(content: Any, tree: Hierarchy) -> Any:
+    """The policy with the tree that was built over the items; the path of a policy stays as it is."""
+    if not isinstance(content, dict):
+        return content
+    described = tree.to_dict()
+    labels = {"kind": "nested", "tree": nested_tree(described["labels"], described["parents"])}
+    return {**content, "anonymize": {**content["anonymize"], "generalize": {"hierarchy": labels}}}
 
 
 def _without_rare(sets: Sets, counted: Counter[str], least: int | None) -> Sets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from shoal.inspection.column_names import printable
+from shoal.inspection.columns.column_names import printable
 
 if TYPE_CHECKING:
     from shoal.frames.result import Anonymized

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.files.reading import FirstRows
 from shoal.inspection.proposal import Proposal
-from shoal.inspection.reading import Data
 from shoal.inspection.toml_text import toml, toml_key
 
 _ENDINGS: Final = {"csv": "csv", "jsonl": "jsonl", "parquet": "parquet", "arrow": "arrow", "access-log": "csv"}
@@ -26,7 +26,7 @@ _MEANING: Final = {
 
 
 def policy_text(
-    proposal: Proposal, data: Data, facts: Mapping[str, Facts], *, path: str, folder: str, by: str
+    proposal: Proposal, data: FirstRows, facts: Mapping[str, Facts], *, path: str, folder: str, by: str
 ) -> tuple[str, dict[str, str]]:
     """The policy for a file at `path`, and the files of its hierarchies by name, all relative to the policy.
 
@@ -58,7 +58,7 @@ def policy_text(
     return "\n".join(lines) + "\n", trees
 
 
-def _outputs(data: Data) -> list[str]:
+def _outputs(data: FirstRows) -> list[str]:
     """The sections that say where rows, trace and state go."""
     if data.sink is not None:
         return [
@@ -79,7 +79,7 @@ def _outputs(data: Data) -> list[str]:
     ]
 
 
-def _outer_columns(proposal: Proposal, data: Data) -> dict[str, str]:
+def _outer_columns(proposal: Proposal, data: FirstRows) -> dict[str, str]:
     """Keys of [source] for columns that are not in the value of a message, if they are used."""
     used = {one.column for one in proposal.roles if one.role != "drop"}
     return {key: name for name, key in data.outer.items() if name in used}
@@ -113,7 +113,7 @@ def _is_epoch(column: str, proposal: Proposal, facts: Mapping[str, Facts]) -> bo
     return facts[column].kind == "whole" and rule.get("kind") == "numeric" and isinstance(rule["low"], str)
 
 
-def _types(proposal: Proposal, data: Data, facts: Mapping[str, Facts]) -> dict[str, Any]:
+def _types(proposal: Proposal, data: FirstRows, facts: Mapping[str, Facts]) -> dict[str, Any]:
     """Numbers that are published stay numbers, although a CSV file has only text; messages keep their types."""
     if data.is_live:
         return _message_types(proposal, data)
@@ -130,7 +130,7 @@ def _types(proposal: Proposal, data: Data, facts: Mapping[str, Facts]) -> dict[s
     return {"types": found} if found else {}
 
 
-def _message_types(proposal: Proposal, data: Data) -> dict[str, Any]:
+def _message_types(proposal: Proposal, data: FirstRows) -> dict[str, Any]:
     """Types of the columns in use, so that a run does not learn them from its first messages."""
     names = {pa.int64(): "int64", pa.float64(): "float64", pa.string(): "string", pa.bool_(): "bool"}
     rules = proposal.anonymize.get("quasi", {})

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
-
-ROWS: Final = "row"
-"""In place of a column: every row counts as one person."""
+from shoal.inspection.columns.facts import Facts
+from shoal.schema import ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +84,8 @@ class Wishes:
         twice = [f"column {name!r}: is given two roles; give one" for name in {*wanted} if wanted.count(name) > 1]
         if missing or twice:
             raise PolicyError(missing or sorted(twice))
+        if self.k is not None and self.k < 2:
+            raise PolicyError("k: must be at least 2")
         families = {"z or attribute": self.z is not None or self.attribute is not None,
                     "m or items": self.m is not None or self.items is not None,
                     "quasi": self.quasi is not None}  # fmt: skip

@@ -56,10 +56,10 @@ class Guarantee:
     """Whether records may stay pending after a flush, because they may neither be published nor suppressed."""
 
 
-def said_of_rows(statement: str) -> str:
+def statement_for_rows(statement: str) -> str:
     """The statement of a guarantee where nothing says whose a row is: it holds for rows, not for people.
 
-    >>> said_of_rows("each value is shared by at least 5 different people")
+    >>> statement_for_rows("each value is shared by at least 5 different people")
     'rows, not people, are counted: each value is shared by at least 5 different rows'
     """
     return f"rows, not people, are counted: {statement.replace('different people', 'different rows')}"

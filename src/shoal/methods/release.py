@@ -72,6 +72,11 @@ class Refusal:
     column: str | None
     sentence: str
 
+    @property
+    def words(self) -> str:
+        """The sentence, after the column if there is one."""
+        return f"column {self.column!r}: {self.sentence}" if self.column else self.sentence
+
 
 class Counts:
     """Records so far: pushed, released, suppressed, refused by reason, and clamped values."""
@@ -125,3 +130,8 @@ class Counts:
         self.pushed, self.released = dumped["pushed"], dumped["released"]
         self.suppressed, self.clamped = dumped["suppressed"], dumped["clamped"]
         self._unreadable, self._refused = dumped["unreadable"], dict(dumped["refused"])
+
+
+def refused_by_reason(counts: Mapping[str, int]) -> dict[str, int]:
+    """The refused records by reason, of the counts that a method reports."""
+    return {name: count for name, count in counts.items() if name not in ("pushed", *VERDICTS, "pending")}

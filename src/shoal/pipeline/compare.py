@@ -92,10 +92,10 @@ def compare_settings(
 
 
 def _columns(table: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The quasi-identifiers and the sensitive columns of a policy."""
+    """The quasi-identifiers of a policy, and the sensitive columns that are published unchanged."""
     rules = table["anonymize"]
-    sensitive = rules.get("sensitive", [])
-    return list(rules.get("quasi", {})), [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    quasi, sensitive = list(rules.get("quasi", {})), rules.get("sensitive", [])
+    return quasi, [name for name in ([sensitive] if isinstance(sensitive, str) else sensitive) if name not in quasi]
 
 
 def _check(methods: Sequence[str], own: str, keys: Mapping[str, Sequence[Any]]) -> None:

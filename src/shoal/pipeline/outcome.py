@@ -87,6 +87,4 @@ def _refused_words(summary: RunSummary, explain: Explain) -> str:
 def _remedy(reason: str, explain: Explain) -> str:
     if reason == UNREADABLE:
         return f"check the kind, the delimiter and the types in [source] ({reason})"
-    refusal = explain(reason)
-    column = f"column {refusal.column!r}: " if refusal.column else ""
-    return f"{column}{refusal.sentence} ({reason})"
+    return f"{explain(reason).words} ({reason})"

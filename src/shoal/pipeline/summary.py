@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
-from shoal.methods.base import StreamMethod, said_of_rows
+from shoal.methods.base import StreamMethod, statement_for_rows
+from shoal.methods.release import refused_by_reason
 from shoal.observe.counts import Commit, RunSummary
 from shoal.pipeline.checkpoints import Progress
 from shoal.pipeline.outcome import add_outcome
 from shoal.pipeline.warmup import WorkClock
 from shoal.policy import Policy
 from shoal.policy.fields import Location
-from shoal.policy.tables import ROW
+from shoal.schema import ROWS
 from shoal.times import column_ns
-
-_FIXED_COUNTS: Final = ("pushed", "released", "suppressed", "dead", "pending")
 
 
 class RunReport:
@@ -24,7 +23,7 @@ class RunReport:
 
     def __init__(self, policy: Policy, method: StreamMethod, clock: WorkClock, *, is_resumed: bool, files: int) -> None:
         self._policy, self._method, self._clock, self._files = policy, method, clock, files
-        self.numbers_rows = policy.stream.person == ROW
+        self.numbers_rows = policy.stream.person == ROWS
         """Whether rows are counted, not people; not known before the source is open: there may be a column "row"."""
         self._is_resumed = is_resumed
         self._rows_before = method.counts["pushed"] if is_resumed else 0
@@ -48,7 +47,7 @@ class RunReport:
             released=counts["released"],
             suppressed=counts["suppressed"],
             dead=counts["dead"],
-            dead_by_reason={name: count for name, count in counts.items() if name not in _FIXED_COUNTS},
+            dead_by_reason=refused_by_reason(counts),
             seconds=seconds,
             compiling_seconds=self._clock.compiling_seconds,
             rows_per_second=(counts["pushed"] - self._rows_before) / seconds if seconds else 0.0,
@@ -71,7 +70,7 @@ class RunReport:
         found.live_pairs, found.state_bytes = method.live_pairs, method.state_bytes
         found.metrics, found.delay_unit = self._metrics(), policy.anonymize.delay_unit
         promised = method.guarantee.statement
-        found.guarantee = said_of_rows(promised) if self.numbers_rows else promised
+        found.guarantee = statement_for_rows(promised) if self.numbers_rows else promised
         place = policy.sink.place
         is_file = place is not None and not place.is_standard
         found.released_to = _name(place, stopped=stopped) if place is not None and is_file else policy.sink.name

@@ -28,7 +28,7 @@ from shoal.pipeline.live.wiring import TYPES, make_live_sinks, make_live_source
 from shoal.policy import Policy, tables
 from shoal.policy.fields import Section
 from shoal.policy.live.messages import MessageSink, MessageSource
-from shoal.policy.tables import ROW
+from shoal.schema import ROWS
 from shoal.sinks.atomic_file import AtomicFile
 from shoal.sinks.base import Sink
 from shoal.sinks.behind import WriteBehind
@@ -81,7 +81,7 @@ def make_decoder(
     """The decoder of one file; `types` are those of the first file, `first_row` is where it begins in the stream."""
     stream = policy.stream
     # The sanitization process knows people for longer than one stream has rows.
-    row = ROW if stream.person == ROW and ROW in columns and policy.sanitize is None else None
+    row = ROWS if stream.person == ROWS and ROWS in columns and policy.sanitize is None else None
     time = stream.time if stream.time_unit is not None and stream.time in columns else None
     inner = _file_decoder(policy, file, columns, types, optional=() if row is None else (row,))
     if row is None and time is None:

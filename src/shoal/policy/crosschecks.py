@@ -15,7 +15,7 @@ from shoal.policy.live.secrets import is_secret_name
 from shoal.policy.method_base import KeyPath, MethodSection
 from shoal.policy.methods import section_for
 from shoal.policy.sanitize import sanitize_places
-from shoal.policy.tables import ROW
+from shoal.schema import ROWS
 
 Table = Mapping[str, Any]
 _TIME: Final = "[stream] time"
@@ -73,7 +73,7 @@ def column_problems(table: Table) -> list[str]:
     for key, name in _named_columns(table):
         if name in first and {_kind(key), _kind(first[name])} != _BOTH:
             found.append(f'{key}: the column "{name}" is already {first[name]}; a column has one role')
-        is_row = key == _PERSON and name == ROW
+        is_row = key == _PERSON and name == ROWS
         if known is not None and name not in known and not is_row:
             found.append(f'{key}: the column "{name}" is not in [source] header; add it there')
         # Where time is not always published, it may also be a quasi-identifier or carried.

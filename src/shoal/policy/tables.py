@@ -25,8 +25,6 @@ from shoal.policy.fields import (
     WordsOrColumns,
 )
 
-ROW: Final = "row"
-"""As the person column: each row is one person, unless the input has a column of this name."""
 _LATER_KEYS: Final = {"time_unit": None, "carry_identifying": False}
 ColumnType = Literal["int64", "float64", "string", "bool", "timestamp"]
 FileKind = Literal["csv", "jsonl", "parquet", "arrow"]

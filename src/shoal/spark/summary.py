@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.methods.base import StreamMethod, said_of_rows
+from shoal.methods.base import StreamMethod, statement_for_rows
 from shoal.methods.release import DEAD, RELEASED, SUPPRESSED, UNREADABLE
 from shoal.observe.counts import RunSummary
 from shoal.policy import Policy
@@ -34,7 +34,7 @@ def summarize(
     return RunSummary(
         released=counts[RELEASED], suppressed=counts[SUPPRESSED], dead=counts[DEAD], dead_by_reason=reasons,
         delay_unit=policy.anonymize.delay_unit,
-        guarantee=said_of_rows(promised) if numbers_rows else promised,
+        guarantee=statement_for_rows(promised) if numbers_rows else promised,
         released_to=policy.sink.name, dead_letters=policy.dead_letters.where,
         trace=str(policy.trace.path.path) if policy.trace else None, warnings=list(warnings),
         suppressed_left=shows_suppressed(policy), **more,

@@ -80,12 +80,33 @@ def agree(rows: list[tuple[str, str, str, str]], folder: Path, **source: Any) ->
 
 
 NUMBERS = st.sampled_from(
-    ["1", "-7", "7,5", "7.5", "1.234,5", "1.234", "12.345.678", "1,2,3", "1e3", "2,5e2", "k. A.", "x", "", "-999", "0"]
+    [
+        "1",
+        "-7",
+        "7,5",
+        "7.5",
+        "1.234,5",
+        "1.234",
+        "12.345.678",
+        "1,2,3",
+        "1e3",
+        "2,5e2",
+        "k. A.",
+        "x",
+        "",
+        "-999",
+        "0",
+        "nan",
+        "-nan(ind)",
+        "+Infinity",
+        "-infinity",
+        "nan(1)",
+    ]
 )
 WHOLE = st.sampled_from(["1", "-7", "7.5", "7,0", "1.234", "k. A.", "", "9", "12345678901234567890", "x"])
 DATES = st.sampled_from(
     ["31.12.2020", "3.4.2020", "31.02.2020", "12/31/2020", "1/2/2020", "2020-05-06", "20200506", "31.12.9999", "",
-     "3.4.2020 12:30", "03-04-2020", "2020/3/4", "3.4.20", "x"]
+     "3.4.2020 12:30", "3.4.2020 12:30T", "03-04-2020", "2020/3/4", "3.4.20", "x"]
 )  # fmt: skip
 TEXTS = st.sampled_from(["größer", "naïve", "k. A.", "9", "", "1,5", "31.12.9999"])
 
@@ -99,6 +120,14 @@ TEXTS = st.sampled_from(["größer", "naïve", "k. A.", "9", "", "1,5", "31.12.9
 )
 @tries(60)
 @example(rows=[("1.234", "1.234", "", "")], decimal=",", form=None, encoding="utf-8", nulls=[])
+@example(rows=[("nan", "1", "3.4.2020 12:30T", "")], decimal=".", form="DD.MM.YYYY", encoding="utf-8", nulls=[])
+@example(
+    rows=[("-nan(ind)", "1", "", ""), ("+Infinity", "1", "", ""), ("-infinity", "1", "", "")],
+    decimal=",",
+    form=None,
+    encoding="utf-8",
+    nulls=[],
+)
 @example(rows=[("7.5", "9", "31.02.2020", "9")], decimal=",", form="DD.MM.YYYY", encoding="latin-1", nulls={"w": ["9"]})
 def test_both_read_and_refuse_alike(tmp_path_factory, rows, decimal, form, encoding, nulls) -> None:
     folder = tmp_path_factory.mktemp("alike")

@@ -72,7 +72,8 @@ def test_damaged_csv(tmp_path_factory, data):
     found = audited(path)
     if found is None:
         return
-    lines = [line for line in csv.reader(io.StringIO(content.decode(), newline=""), strict=False) if line]
+    text = content.decode(errors="surrogateescape")  # a quote may divide a character
+    lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=False) if line]
     assert lines[0] == ["p", "q"]
     assert found <= smallest(tuple(line) for line in lines[1:])
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from shoal.auditor.report.evidence_report import report_evidence
 
 L = 3
 
@@ -82,6 +83,74 @@ def test_what_cannot_be_checked_is_said(given, why):
     report = shoal.audit(result.rows, **{"truth": result.truth, "trace": result.trace, **given}, policy=policy())
     assert report.ok
     assert f"Diversity of 'wage', published generalized, was not checked: {why}." in report.not_checked
+
+
+def test_a_trace_that_does_not_fit_links_no_values():
+    result = shoal.anonymize(wages(), policy=policy())
+    report = shoal.audit(result.rows, truth=result.truth, trace=result.trace.slice(5), policy=policy())
+    assert not report.ok
+    assert "Diversity of 'wage', published generalized, was not checked: the trace does not fit the release." in (
+        report.not_checked
+    )
+
+
+@pytest.mark.parametrize("types", [{}, {"wage": "float64"}])
+@pytest.mark.parametrize("word", ["nan", "-NaN", "nan(1)"])
+def test_a_number_that_is_none_is_no_known_value(word, types, tmp_path):
+    """{5, nan} is one known value: a run reads NaN as missing."""
+    wage = {"kind": "numeric", "low": 0, "high": 100, "grid": 10}
+    rules = {"method": "least-loss", "k": 8, "deadline": 20, "reuse": 0, "missing": "covered", "sensitive": ["wage"]}
+    made = {
+        "stream": {"person": "id"}, "source": {"kind": "csv", "path": "in.csv", "types": types},
+        "anonymize": {**rules, "quasi": {"wage": wage}}, "sink": {"kind": "parquet", "path": "out.parquet"},
+    }  # fmt: skip
+    numbers = pa.table({"id": [f"p{row}" for row in range(8)], "wage": [5.0, None] * 4})
+    result = shoal.anonymize(numbers, policy=made)
+    (tmp_path / "in.csv").write_text("id,wage\n" + "".join(f"p{row},{word if row % 2 else 5}\n" for row in range(8)))
+    found = {}
+    for wanted in (1, 2):
+        made["anonymize"]["l"] = wanted
+        found[wanted] = shoal.audit(result.rows, truth=str(tmp_path / "in.csv"), trace=result.trace, policy=made)
+    assert found[1].metrics["l"] == {"wage": 1}
+    assert found[1].ok
+    assert {finding.code for finding in found[2].violations} == {"below-l"}
+
+
+def test_gaps_of_a_generalized_column_are_written_in_one_way(tmp_path):
+    """Only in text that is published unchanged is "" a value; among ranges it would mark rows."""
+    result = shoal.anonymize(wages(), policy=policy())
+    lines = [",".join(_cell(value) for value in row.values()) for row in result.rows.to_pylist()]
+    marked = [at for at, line in enumerate(lines) if ",," in line][:3]
+    path = tmp_path / "out.csv"
+    path.write_text("age,wage,job\n" + "\n".join(lines) + "\n")
+    assert shoal.audit(str(path), truth=result.truth, trace=result.trace, policy=policy()).ok
+    for at in marked:
+        lines[at] = lines[at].replace(",,", ',"",')
+    path.write_text("age,wage,job\n" + "\n".join(lines) + "\n")
+    report = shoal.audit(str(path), truth=result.truth, trace=result.trace, policy=policy())
+    assert {finding.code for finding in report.violations} == {"layout"}
+
+
+def _cell(value):
+    return "" if value is None else value if isinstance(value, str) else f'"[{value["lo"]}, {value["hi"]}]"'
+
+
+@pytest.mark.parametrize(("level", "sentence"), [
+    (L, "Sensitive values of wage are the exact ones; rows show ranges or labels of them only."),
+    (None, "Nothing is promised about sensitive values: rows that look alike may all have the same one."),
+])  # fmt: skip
+def test_the_page_says_what_is_promised_of_it(level, sentence):
+    result = shoal.anonymize(wages(), policy=policy(l=level))
+    assert sentence in report_evidence(result.rows, result.truth, policy(l=level), trace=result.trace).html()
+
+
+def test_attackers_of_values_say_that_there_is_none_to_infer():
+    result = shoal.anonymize(wages(), policy=policy())
+    reasons = {one.why_not for one in shoal.attack(result.rows, result.truth, policy(), trace=result.trace).attacks}
+    assert (
+        "sensitive values are published generalized only (wage); a row shows which range or label to guess from"
+    ) in reasons
+    assert "the policy names no sensitive column that is released" not in reasons
 
 
 def test_both_kinds_of_sensitive_columns_together():

@@ -248,7 +248,7 @@ def test_a_row_at_the_root_that_keeps_its_nulls():
 
 
 def test_the_old_key_is_refused():
-    with pytest.raises(PolicyError, match="the key is missing"):
+    with pytest.raises(PolicyError, match="nulls: is called missing now"):
         read_tuple_promise(read_policy(policy(nulls="paper")))
 
 

@@ -493,7 +493,7 @@ def test_promises():
     assert (covered.max_delay_ns, covered.max_pending, covered.max_delay_arrivals) == (None, 2, 2)
     assert covered.parameters["k"] == 5
     assert "none for what it does not" in make().guarantee.statement
-    assert "all of whom carried what is shown" in make(missing="hidden").guarantee.statement
+    assert "all of them with a value for what is shown" in make(missing="hidden").guarantee.statement
     assert "this is not k-anonymity" in make(missing="paper").guarantee.statement
     shown = make(missing="paper", l=3).guarantee.statement
     assert shown.endswith("each class of equal rows, with at least 3 different known sensitive values, or none")

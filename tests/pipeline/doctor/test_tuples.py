@@ -13,7 +13,7 @@ import pytest
 from shoal.decode.base import Decoded, Refused
 from shoal.pipeline.doctor.doctor import examine
 from shoal.pipeline.doctor.remarks import Remark, Sample
-from shoal.pipeline.doctor.tuples import outcome_words, tuple_remarks
+from shoal.pipeline.doctor.tuples import loss_words, tuple_remarks
 from shoal.policy import parse_policy
 from tests.policy.test_tuples import base_table
 
@@ -264,7 +264,24 @@ def test_a_deadline_if_all_times_are_equal():
 
 
 def test_the_outcome_in_words():
-    words = outcome_words({"loss": 0.48166, "formed": 1234, "delay": 1200.4}, unit="arrivals")
+    words = loss_words({"loss": 0.48166, "formed": 1234, "delay": 1200.4}, unit="arrivals")
     assert words == (
         "average loss 0.482 (0 exact, 1 fully generalized), 1,234 clusters formed, average delay 1,200 arrivals"
     )
+
+
+@pytest.mark.parametrize(("answers", "is_said"), [(5, True), (2, False)])
+def test_sensitive_columns_that_are_identifying_only_together(answers: int, is_said: bool, tmp_path: Path) -> None:
+    """Each value is that of 60 people and more; with five answers, each of 125 combinations is that of two or three."""
+    lines = [f"{row},{row % 50},{row % answers},{row // 5 % answers},{row // 25 % answers}" for row in range(300)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,age,a,b,c", *lines]) + "\n")
+    table = {
+        "stream": {"person": "id"},
+        "source": {"kind": "csv", "path": str(tmp_path / "x.csv"), "types": {"age": "int64"}},
+        "anonymize": {"method": "least-loss", "k": 5, "deadline": 75, "sensitive": ["a", "b", "c"], "l": 2,
+                      "quasi": {"age": {"kind": "numeric", "low": 0, "high": 50}}},
+        "sink": {"kind": "csv", "path": str(tmp_path / "out.csv")},
+    }  # fmt: skip
+    said = [sentence for _, sentence in about("sensitive", examine(parse_policy(table, folder=tmp_path)))]
+    start = "the sensitive columns together: 100.0% of 300 rows"
+    assert any(sentence.startswith(start) for sentence in said) is is_said

@@ -14,7 +14,7 @@ import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.outcome import Attack, Question, Rate
-from shoal.auditor.attacks.sensitive_values import SensitiveColumn, read_column, share_right
+from shoal.auditor.attacks.sensitive_values import SensitiveColumn, no_values, read_column, share_right
 from shoal.auditor.counting import dense, people_of
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
@@ -42,7 +42,7 @@ def attack_minimality(evidence: RowEvidence) -> list[Attack]:
 def _attack_column(attack: Attack, evidence: RowEvidence, name: str) -> Attack:
     diversity: Diversity | None = getattr(evidence.promise, "diversity", None)
     if not evidence.members.sensitive:
-        return attack.not_applicable("the policy names no sensitive column that is released")
+        return attack.not_applicable(no_values(evidence))
     if diversity is None or (diversity.l is None and diversity.entropy_l is None):
         if diversity is not None and diversity.t is not None:
             return attack.not_applicable("the policy promises t alone; the attack reasons about l and entropy_l")

@@ -45,7 +45,7 @@ class SensitiveColumn:
 def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
     """Try all attackers who want a sensitive value."""
     if not evidence.members.sensitive:
-        why = "the policy names no sensitive column that is released"
+        why = no_values(evidence)
         return [attack.not_applicable(why) for attack in _attacks(evidence, "sensitive value", "")]
     several = len(evidence.members.sensitive) > 1
     found = []
@@ -58,6 +58,15 @@ def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
         else:
             found += list(_run(evidence, column, _attacks(evidence, name, suffix)))
     return found
+
+
+def no_values(evidence: RowEvidence) -> str:
+    """Return why there is no sensitive value to infer."""
+    generalized = getattr(evidence.promise, "generalized", ())
+    if not generalized:
+        return "the policy names no sensitive column that is released"
+    names = ", ".join(generalized)
+    return f"sensitive values are published generalized only ({names}); a row shows which range or label to guess from"
 
 
 def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:

@@ -9,7 +9,14 @@ import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.outcome import Attack, Question, Rate
-from shoal.auditor.attacks.sensitive_values import SensitiveColumn, calm, read_column, row_scores, share_right
+from shoal.auditor.attacks.sensitive_values import (
+    SensitiveColumn,
+    calm,
+    no_values,
+    read_column,
+    row_scores,
+    share_right,
+)
 from shoal.auditor.reading.numbers import Floats
 
 _TINY: Final = 1e-9
@@ -19,7 +26,7 @@ _CONTROL: Final = "the better of the two releases alone"
 def attack_two_releases(first: RowEvidence, second: RowEvidence) -> list[Attack]:
     """Try to learn the sensitive values of people who are in both releases."""
     if not first.members.sensitive:
-        return [two_releases().not_applicable("the policy names no sensitive column that is released")]
+        return [two_releases().not_applicable(no_values(first))]
     several = len(first.members.sensitive) > 1
     second = replace(second, members=replace(second.members, targets=first.members.targets))
     return [

@@ -22,6 +22,9 @@ _TIME: Final = r"(?:,?[ T]+(?P<time>\d.*))?"
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 _HEX = re.compile(r"-?0[xX][0-9a-fA-F]{1,16}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+_ENDLESS: Final = {r"(?i)^[+]?inf(?:inity)?$": "inf", r"(?i)^-inf(?:inity)?$": "-inf"}
+_NO_NUMBER: Final = r"(?i)^[+-]?nan(?:\([a-z0-9_]*\))?$"
+"""How C, Java and others write NaN, which a run reads as a missing value."""
 _TRUTH: Final = ("true", "false", "0", "1")
 NUMBERS: Final = ("int64", "float64")
 
@@ -68,6 +71,8 @@ class Spelling:
         if name in self.dates:
             pattern = _date_pattern(self.dates[name])
             column = pa.chunked_array([[_iso(text, pattern) for text in column.to_pylist()]], TEXT)
+        if name in self.numbers and self.types.get(name) != "int64":
+            column = _finite(column)
         if self.has_commas and name in self.numbers:
             column = pa.chunked_array([[_with_point(text) for text in column.to_pylist()]], TEXT)
         return column
@@ -102,6 +107,16 @@ def _fits(text: str, kind: str) -> bool:
     if kind == "timestamp":
         return _DECIMAL.fullmatch(text) is None and bool(as_ns([text])[1][0])
     return True
+
+
+def _finite(column: Any) -> Any:
+    """Return a column of floats with one spelling of infinity, NaN as null."""
+    if not pc.any(pc.match_substring(column, "n", ignore_case=True)).as_py():
+        return column
+    bare = pc.utf8_trim_whitespace(column)
+    for pattern, spelling in _ENDLESS.items():
+        column = pc.if_else(pc.match_substring_regex(bare, pattern), pa.scalar(spelling, TEXT), column)
+    return pc.if_else(pc.match_substring_regex(bare, _NO_NUMBER), pa.scalar(None, TEXT), column)
 
 
 def _with_point(text: str | None) -> str | None:

@@ -54,7 +54,11 @@ def _of_tuples(promise: TuplePromise) -> list[str]:
         found.append(f"They are as evenly spread as {diversity.entropy_l:g} equally common values (entropy l).")
     if diversity.t is not None:
         found.append(f"Their distribution differs from the usual one by at most {diversity.t:g} (t-closeness).")
-    if diversity.l is None and diversity.entropy_l is None and diversity.t is None and promise.sensitive:
+    is_diverse = any(level is not None for level in (diversity.l, diversity.entropy_l, diversity.t))
+    if promise.generalized and is_diverse:
+        names = _columns(promise.generalized)
+        found.append(f"Sensitive values of {names} are the exact ones; rows show ranges or labels of them only.")
+    if not is_diverse and (promise.sensitive or promise.generalized):
         found.append("Nothing is promised about sensitive values: rows that look alike may all have the same one.")
     fills = promise.missing == "paper" and not promise.keeps_record_nulls
     return [*found, _MISSING["filled" if fills else promise.missing]]

@@ -17,7 +17,7 @@ class FilledCells:
 
     columns: Counter[str] = field(default_factory=Counter)
     at_root: Counter[str] = field(default_factory=Counter)
-    """Those in suppressed rows that were published at the root: whoever asks for such rows asks for these cells."""
+    """Those in suppressed rows published at the root: a policy that asks for such rows asks for them."""
 
     def __add__(self, other: FilledCells) -> FilledCells:
         return FilledCells(self.columns + other.columns, self.at_root + other.at_root)

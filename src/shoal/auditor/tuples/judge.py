@@ -178,6 +178,7 @@ class _Judge(RowJudge):
         classes = self._judge_classes(self._assumed_roots(), None)
         sensitive = read_sensitive(self.promise, self.release, self.truth, None)
         measure_diversity(sensitive, classes, None, self.notes)
+        self._say_without_values("the trace does not fit the release")
         self._judge_unlinked()
 
     def _judge_unlinked(self) -> None:

@@ -127,7 +127,7 @@ def read_tuple_promise(policy: Policy) -> TuplePromise:
     """Read what a method for streams of tuples promises."""
     stream, rules = policy.section("stream"), policy.section("anonymize")
     if "nulls" in rules:
-        raise PolicyError("[anonymize] nulls: this key is not known; the key is missing")
+        raise PolicyError("[anonymize] nulls: is called missing now; use this key")
     deadline, reuse, is_timed = _waits(rules)
     k = whole_of(rules, "k", 50)
     time = stream.get("time")

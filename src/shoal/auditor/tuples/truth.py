@@ -116,7 +116,7 @@ def check_patterns(
     judged: Bools,
     notes: Notes,
 ) -> None:
-    """Check without a trace that rows with some unchanged values lack the same columns as so many of their records."""
+    """Check without a trace that rows with some unchanged values lack the same columns as enough of the records."""
     known, shown = _unchanged_keys(promise, release, truth, usable)
     absent, extra = surplus(known, shown)
     reported = np.isin(shown, shown[absent | extra])

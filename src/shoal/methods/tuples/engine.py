@@ -251,8 +251,8 @@ class TupleEngine:
 
 _PROMISES: Final = {
     "own": (
-        "every published combination of quasi-identifiers is shared by at least {k} different people, each of "
-        "whom has a value for what it shows and none for what it does not"
+        "every published combination of quasi-identifiers is shared by at least {k} different people, all "
+        "of them with a value for what it shows and none for what it does not"
     ),
     "covered": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
@@ -260,7 +260,7 @@ _PROMISES: Final = {
     ),
     "hidden": (
         "every published combination of quasi-identifiers, missing values included, is shared by at least {k} "
-        "different people, all of whom carried what is shown"
+        "different people, all of them with a value for what is shown"
     ),
     "paper": (
         "every row was generalized together with rows of at least {k} different people; which attributes are missing "

@@ -39,9 +39,11 @@ def unchanged_remarks(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Itera
     """Measure carried and sensitive columns by themselves."""
     carried = list(measure_carried(policy, batch))
     yield from (_carried(policy, found) for found in carried if found.is_identifying)
-    if len(carried) > 1 and not any(found.is_identifying for found in carried):
-        yield from _together(policy, batch)
-    for found in measure_sensitive(policy, batch):
+    yield from _together(policy, batch, "carry", carried, "the carried columns together: {}; carry fewer of them")
+    sensitive = list(measure_sensitive(policy, batch))
+    words = "the sensitive columns together: {}: anyone who knows several of one person finds the row"
+    yield from _together(policy, batch, "sensitive", sensitive, words)
+    for found in sensitive:
         if found.is_identifying:
             yield Remark(
                 "look",
@@ -60,14 +62,18 @@ def _carried(policy: Policy, found: Measured) -> Remark:
     return Remark("wrong", "carry", refusal(found))
 
 
-def _together(policy: Policy, batch: pa.RecordBatch | pa.Table) -> Iterator[Remark]:
-    carry, persons = policy.stream.carry, person_columns(policy)
+def _together(
+    policy: Policy, batch: pa.RecordBatch | pa.Table, about: str, alone: Sequence[Measured], words: str
+) -> Iterator[Remark]:
+    """Several columns none of which is identifying alone."""
+    if len(alone) < 2 or any(found.is_identifying for found in alone):
+        return
     found = measure(
-        "carried columns", [batch.column(name) for name in carry], [batch.column(name) for name in persons],
+        about, [batch.column(one.name) for one in alone], [batch.column(name) for name in person_columns(policy)],
         promised_crowd(policy),
     )  # fmt: skip
     if found is not None and found.is_identifying:
-        yield Remark("look", "carry", f"the carried columns together: {found.words()}; carry fewer of them")
+        yield Remark("look", about, words.format(found.words()))
 
 
 def file_remarks(policy: Policy) -> Iterator[Remark]:

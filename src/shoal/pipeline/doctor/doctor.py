@@ -13,23 +13,18 @@ from shoal.crypto.keys import KEY_FILE_VARIABLE, key_warning, new_secret, secret
 from shoal.decode.base import Decoded, Refused
 from shoal.errors import InputError, ShoalError
 from shoal.methods.base import StreamMethod
-from shoal.methods.release import UNREADABLE
+from shoal.methods.release import UNREADABLE, refused_by_reason
 from shoal.observe.observer import Observer
 from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.doctor.carried_columns import file_remarks, released_remarks, unchanged_remarks
+from shoal.pipeline.doctor.diversity import diversity_cost_remarks
 from shoal.pipeline.doctor.flexible import flexible_outcome, flexible_remarks
 from shoal.pipeline.doctor.live import connection_remarks, lag_remarks
 from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.doctor.places import place_remarks
 from shoal.pipeline.doctor.remarks import Remark, Sample, files_remark, row_remark, verdict
 from shoal.pipeline.doctor.times import time_remarks
-from shoal.pipeline.doctor.tuples import (
-    COVERED_REASONS,
-    MOST_SUPPRESSED,
-    diversity_words,
-    outcome_words,
-    tuple_remarks,
-)
+from shoal.pipeline.doctor.tuples import COVERED_REASONS, loss_words, tuple_remarks
 from shoal.pipeline.doctor.workers import keying_remarks, shared_key_remarks
 from shoal.pipeline.learning import learn
 from shoal.pipeline.missing_values import missing_value_words
@@ -40,8 +35,8 @@ from shoal.policy.flexible import FlexibleSection
 from shoal.policy.live.messages import MessageSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.sanitize import SanitizeSection
-from shoal.policy.tables import ROW
 from shoal.policy.tuples import TupleSection
+from shoal.schema import ROWS
 from shoal.sources.input_file import InputFile
 
 SAMPLE_ROWS: Final = 100_000
@@ -137,7 +132,7 @@ def _take_sample(policy: Policy, anonymizer: StreamMethod, rows: int, remarks: l
     decoded, is_all = [], False
     with make_decoder(policy, files[0], anonymizer.columns) as decoder:
         anonymizer.bind(decoder.schema)
-        if policy.stream.person == ROW and policy.sanitize is None:
+        if policy.stream.person == ROWS and policy.sanitize is None:
             remarks.append(row_remark(numbers_rows=decoder.numbers_rows))
         try:
             for part in _until(decoder.batches(), rows):
@@ -161,7 +156,7 @@ def _take_messages(
         return None
     found = take_live_sample(policy, anonymizer.columns, rows)
     anonymizer.bind(found.empty.schema)
-    if policy.stream.person == ROW:
+    if policy.stream.person == ROWS:
         remarks.append(row_remark(numbers_rows=found.numbers_rows))
     sample = Sample(_joined(found.empty, found.parts), found.is_all, found.numbers_rows)
     remarks += [*lag_remarks(policy, sample.batch, found.arrived), *keying_remarks(policy, sample.decoded)]
@@ -243,38 +238,23 @@ def _outcome_remarks(policy: Policy, anonymizer: StreamMethod, sample: Sample) -
         level, "outcome",
         f"of {which} {released:.1%} would be released, {stays} and {'; '.join([f'{refused:.2%} refused', *advice])}",
     )  # fmt: skip
-    if isinstance(method, TupleSection) and counts["suppressed"] > MOST_SUPPRESSED * rows and method.is_diverse:
-        yield from _diversity_remarks(policy, method, tried, counts["suppressed"] / rows)
+    if isinstance(method, TupleSection) and method.is_diverse:
+        yield from diversity_cost_remarks(policy, method, tried, counts["suppressed"] / rows)
     yield from released_remarks(policy, tried, releases)
     metrics = anonymizer.metrics
     if isinstance(method, FlexibleSection):
         yield from flexible_outcome(anonymizer, method, tried.batch)
     elif "loss" in metrics and counts["released"]:
-        yield Remark("good", "outcome", outcome_words(metrics, unit=method.delay_unit))
+        yield Remark("good", "outcome", loss_words(metrics, unit=method.delay_unit))
     for words in missing_value_words(metrics, method, decided=counts["released"] + counts["suppressed"]):
         yield Remark("look", "missing", words)
-    fixed = ("pushed", "released", "suppressed", "dead", "pending", UNREADABLE)
     # Late rows are counted where the order of times is looked at.
-    covered = COVERED_REASONS if isinstance(method, TupleSection) else ("late",)
-    reasons = (name for name in counts if name not in fixed and name.split(":")[0] not in covered)
-    for reason in islice(reasons, 8):
-        refusal = anonymizer.explain(reason)
-        count = f"{counts[reason]:,} rows refused"
-        yield Remark("look", "outcome", f"{count}, column {refusal.column!r}: {refusal.sentence}")
+    covered = (UNREADABLE, *(COVERED_REASONS if isinstance(method, TupleSection) else ("late",)))
+    reasons = {name: count for name, count in refused_by_reason(counts).items() if name.split(":")[0] not in covered}
+    for reason, count in islice(reasons.items(), 8):
+        yield Remark("look", "outcome", f"{count:,} rows refused, {anonymizer.explain(reason).words}")
     if not isinstance(method, TupleSection):
         yield from _near_remarks(policy, tried.batch)
-
-
-def _diversity_remarks(policy: Policy, method: TupleSection, tried: Decoded, suppressed: float) -> Iterator[Remark]:
-    """What diversity costs: the same rows without it."""
-    free = replace(policy, anonymize=method.model_copy(update=dict.fromkeys(("l", "entropy_l", "t"))))
-    anonymizer = make_anonymizer(free, new_secret())
-    anonymizer.bind(tried.batch.schema)
-    anonymizer.push_batch(tried.batch, refused=tried.places)
-    anonymizer.flush()
-    without = anonymizer.counts["suppressed"] / anonymizer.counts["pushed"]
-    if suppressed - without > MOST_SUPPRESSED:
-        yield Remark("look", "sensitive", diversity_words(method, tried.batch, suppressed, without))
 
 
 def _near_remarks(policy: Policy, batch: pa.RecordBatch) -> Iterator[Remark]:

@@ -18,6 +18,7 @@ from shoal.times import column_ns
 Level = Literal["good", "look", "wrong"]
 
 MANY_REFUSED: Final = 0.05
+MOST_LISTED: Final = 5
 _DAY_NS: Final = 86_400 * 10**9
 
 
@@ -46,6 +47,13 @@ def row_remark(*, numbers_rows: bool) -> Remark:
         return Remark("look", "person", f'person = "row": {words}')
     words = "which is taken as the column of persons; rename it if every row is meant to be one person"
     return Remark("look", "person", f"the input has a column 'row', {words}")
+
+
+def listed(names: list[str]) -> str:
+    """Names of columns for a sentence."""
+    shown = ", ".join(repr(name) for name in names[:MOST_LISTED])
+    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
+    return f"column{'s' * (len(names) > 1)} {shown}{more}"
 
 
 @dataclass(frozen=True, slots=True)

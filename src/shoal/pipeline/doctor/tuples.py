@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from shoal.hierarchies import Hierarchy
 from shoal.pipeline.checks.near_labels import NearLabels
-from shoal.pipeline.doctor.remarks import Remark, Sample
+from shoal.pipeline.doctor.diversity import diversity_remarks
+from shoal.pipeline.doctor.remarks import MOST_LISTED, Remark, Sample, listed
 from shoal.policy import Policy
 from shoal.policy.quasi import NumericSection
 from shoal.policy.tuples import TupleSection
@@ -23,12 +24,9 @@ from shoal.times import column_ns
 
 Bools = npt.NDArray[np.bool_]
 _SECOND: Final = 1_000_000_000
-_MOST_LISTED: Final = 5
 _GRID_STEPS: Final = 50
 _MOST_CELLS: Final = 16
 """Whole numbers of a narrower domain have no grid that hides them and still says something."""
-MOST_SUPPRESSED: Final = 0.1
-"""The share of rows that diversity may cost without a remark."""
 _ROUNDING: Final = 1e-9
 _USUAL_SPANS: Final = (
     (60, '"1min"'), (300, '"5min"'), (900, '"15min"'), (3600, '"1h"'), (14_400, '"4h"'), (86_400, '"1d"'),
@@ -47,9 +45,7 @@ def tuple_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Itera
     yield from _spelling_remarks(policy, method, sample)
     yield from _whole_number_remarks(policy, method, sample.batch)
     yield from _grid_remarks(method, sample.batch)
-    yield from _sensitive_remarks(method)
-    yield from _diversity_remarks(method, sample.batch)
-    yield from _reference_remarks(method, sample.batch)
+    yield from diversity_remarks(method, sample.batch)
     yield from _deadline_remarks(policy, method, sample)
     yield from _group_remarks(method)
 
@@ -90,7 +86,8 @@ def _missing_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Re
     for name, share in found.items():
         is_rare = method.missing == "covered" and 1 - share < needed / method.k
         is_rare |= method.missing == "hidden" and share > 0.5
-        consequence = "; too few values for it to be published often: leave the column out or lower min_carriers"
+        remedy = "leave the column out" + (" or lower min_carriers" if method.missing == "covered" else "")
+        consequence = f"; too few values for it to be published often: {remedy}"
         yield Remark(
             "look" if is_rare else "good", "missing",
             f"column {name!r}: {share:.1%} of its values are missing{consequence if is_rare else ''}",
@@ -187,10 +184,10 @@ def _whole_number_remarks(policy: Policy, method: TupleSection, batch: pa.Record
     assumed = [name for name, kind in method.column_types().items() if kind == "float64"]
     whole = [name for name in assumed if name not in policy.file_source.types and _is_whole(batch.column(name))]
     if whole:
-        types = ", ".join(f'{name} = "int64"' for name in whole[:_MOST_LISTED])
+        types = ", ".join(f'{name} = "int64"' for name in whole[:MOST_LISTED])
         yield Remark(
             "good", "types",
-            f"{_listed(whole)}: only whole numbers so far; with [source] types = {{{types}}} ranges are published as "
+            f"{listed(whole)}: only whole numbers so far; with [source] types = {{{types}}} ranges are published as "
             "whole numbers, and a fraction goes to the dead letters",
         )  # fmt: skip
 
@@ -209,7 +206,7 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
     if bare:
         yield Remark(
             "look", "grid",
-            f"{_listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a "
+            f"{listed(list(bare))}: without a grid a range ends at two people's own values; give grid = a "
             f"round step, such as {_proposed_grids(bare, batch)}",
         )  # fmt: skip
     roles = {name: own.role(name) for name, own in method.quasi.items() if isinstance(own, NumericSection)}
@@ -220,7 +217,7 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
     if exact:
         yield Remark(
             "look", "grid",
-            f"{_listed(list(exact))}: a grid of 1 hides nothing of whole numbers, so a range ends at two people's own "
+            f"{listed(list(exact))}: a grid of 1 hides nothing of whole numbers, so a range ends at two people's own "
             f"values; choose a wider step, such as {_proposed_grids(exact, batch)}",
         )  # fmt: skip
     wide = [
@@ -230,7 +227,7 @@ def _grid_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remar
     if wide:
         yield Remark(
             "look", "grid",
-            f"{_listed(wide)}: the grid is wider than half of the domain, so ranges carry hardly any information; "
+            f"{listed(wide)}: the grid is wider than half of the domain, so ranges carry hardly any information; "
             "choose a smaller step (a duration as a grid is for columns of times: it counts seconds)",
         )  # fmt: skip
 
@@ -253,7 +250,7 @@ def _is_moment(column: Any) -> bool:
 
 
 def _proposed_grids(given: Mapping[str, NumericSection], batch: pa.RecordBatch) -> str:
-    some = list(given.items())[:_MOST_LISTED]
+    some = list(given.items())[:MOST_LISTED]
     return ", ".join(f"{_proposed_grid(own, batch.column(name))} for {name!r}" for name, own in some)
 
 
@@ -266,64 +263,6 @@ def _proposed_grid(own: NumericSection, column: Any) -> str:
     step = max(step, 2.0) if _is_whole(column) else step
     power = 10.0 ** math.floor(math.log10(step))
     return f"{next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * (1 - _ROUNDING)):g}"
-
-
-def _sensitive_remarks(method: TupleSection) -> Iterator[Remark]:
-    is_diverse = any(getattr(method, key) is not None for key in ("l", "entropy_l", "t"))
-    if method.sensitive and not is_diverse:
-        yield Remark(
-            "look", "sensitive",
-            f"{_listed(list(method.sensitive))}: k people may all have the same value here, which then reveals it; "
-            "require diversity with l, entropy_l or t",
-        )  # fmt: skip
-
-
-def _diversity_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Warn if more different values are required than there are."""
-    for key in ("l", "entropy_l"):
-        asked = getattr(method, key) or 1
-        for name in method.sensitive:
-            seen = len(pc.unique(batch.column(name).drop_null()))
-            if asked > seen:
-                yield Remark(
-                    "look", "sensitive",
-                    f"column {name!r}: {seen:,} different value{'s' * (seen != 1)}, fewer than {key} = {asked:g}: "
-                    f"nothing can be released before there are that many; lower {key}",
-                )  # fmt: skip
-
-
-def diversity_words(method: TupleSection, batch: pa.RecordBatch, suppressed: float, without: float) -> str:
-    """What diversity costs, and what to change."""
-    keys = [key for key in ("l", "entropy_l", "t") if getattr(method, key) is not None]
-    even = {name: _most_frequent(batch.column(name)) for name in method.sensitive}
-    name = max(even, key=even.__getitem__)
-    return (
-        f"{suppressed:.1%} of the rows would be suppressed, and {without:.1%} without {' and '.join(keys)}: "
-        f"{even[name]:.0%} of the values of column {name!r} are the same; leave {keys[0]} out, or do not publish it"
-    )
-
-
-def _most_frequent(column: Any) -> float:
-    """The share of the most frequent of the known values."""
-    known = column.drop_null()
-    counts = pc.value_counts(known).field("counts")
-    return float(pc.max(counts).as_py() / len(known)) if len(known) else 0.0
-
-
-def _reference_remarks(method: TupleSection, batch: pa.RecordBatch) -> Iterator[Remark]:
-    """Warn of values without a declared share; shares are declared for texts."""
-    declared = method.reference if isinstance(method.reference, Mapping) else {}
-    for name, shares in declared.items():
-        column = batch.column(name)
-        is_text = pa.types.is_string(column.type)
-        known = pc.is_in(column, value_set=pa.array([*shares, None], pa.string())) if is_text else None
-        count = len(column) if known is None else int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
-        if count:
-            kind = "" if is_text else f', whose type {column.type} is not text: read it as "string" in [source] types'
-            yield Remark(
-                "look", "reference",
-                f"column {name!r}: {count:,} values have no share in reference and count as never expected{kind}",
-            )  # fmt: skip
 
 
 def _deadline_remarks(policy: Policy, method: TupleSection, sample: Sample) -> Iterator[Remark]:
@@ -352,15 +291,9 @@ def _rows_within(policy: Policy, deadline_ns: int, batch: pa.RecordBatch) -> int
     return min(len(known), round(len(known) * deadline_ns / length)) if length else None
 
 
-def outcome_words(metrics: Mapping[str, Any], *, unit: str) -> str:
+def loss_words(metrics: Mapping[str, Any], *, unit: str) -> str:
     """Loss, clusters and delay of the trial."""
     return (
         f"average loss {metrics['loss']:.3f} (0 exact, 1 fully generalized), {metrics['formed']:,} clusters formed, "
         f"average delay {metrics['delay']:,.0f} {unit}"
     )
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_MOST_LISTED])
-    more = f" and {len(names) - _MOST_LISTED:,} more" if len(names) > _MOST_LISTED else ""
-    return f"column{'s' * (len(names) > 1)} {shown}{more}"

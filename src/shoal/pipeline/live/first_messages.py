@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError, PolicyError
-from shoal.inspection.message_table import read_messages
-from shoal.inspection.reading import Data
+from shoal.inspection.files.message_table import read_messages
+from shoal.inspection.files.reading import FirstRows
 from shoal.methods.setting_problems import nearest
 from shoal.pipeline.doctor.live_sample import take_live_sample
 from shoal.pipeline.live.pass_through import PassThroughSection
@@ -30,7 +30,7 @@ _TABLES: Final = ("client", "secrets", "headers", "types")
 _FORM: Final = "KIND://HOST:PORT/NAME, such as kafka://localhost:9092/visits"
 
 
-def read_first_messages(address: str, options: Iterable[str], rows: int, folder: Path) -> Data:
+def read_first_messages(address: str, options: Iterable[str], rows: int, folder: Path) -> FirstRows:
     """Read up to `rows` of the messages that are there now; no offset of a group is read, stored or moved.
 
     `options` are further keys of [source], as KEY=VALUE. PolicyError if the address or a key is wrong, InputError if

@@ -17,7 +17,7 @@ from shoal.errors import RunError
 from shoal.pipeline.live.parts import Output, SinkParts, Sinks, SourceParts, System
 from shoal.policy import Policy
 from shoal.policy.live.messages import MessageSink, MessageSource
-from shoal.policy.tables import ROW
+from shoal.schema import ROWS
 from shoal.sources.base import Source
 
 WHOLE: Final = "shoal: message"
@@ -103,7 +103,7 @@ def _decoder(
     policy: Policy, parser: RecordParser, columns: tuple[str, ...], types: Mapping[str, str] | None
 ) -> MessageDecoder:
     section, stream, method = policy.message_source, policy.stream, policy.anonymize
-    row = ROW if stream.person == ROW and ROW in columns else None
+    row = ROWS if stream.person == ROWS and ROWS in columns else None
     unit = stream.time_unit
     assumed = {name: TYPES[kind] for name, kind in method.column_types().items() if unit is None or name != stream.time}
     needed = Columns(

@@ -20,7 +20,7 @@ from shoal.pipeline.checks.near_labels import NearLabels
 from shoal.pipeline.wiring import make_decoder
 from shoal.policy import Policy
 from shoal.policy.sets import SetSection
-from shoal.policy.tables import ROW
+from shoal.schema import ROWS
 from shoal.sources.input_file import InputFile
 
 Ints = npt.NDArray[np.int64]
@@ -125,7 +125,7 @@ class SetReader:
         for file in files:
             with make_decoder(self.policy, file, self.columns, types, first_row=self.rows) as decoder:
                 self._check_types(decoder.schema, file.name)
-                if self.policy.stream.person == ROW:
+                if self.policy.stream.person == ROWS:
                     self.numbers_rows = decoder.numbers_rows
                 types = decoder.types
                 yield self._batches(decoder, file)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from shoal.crypto.keys import key_warning, secret_from_environment
 from shoal.crypto.private_files import sync_folder
 from shoal.hierarchies import Hierarchy
-from shoal.methods.base import BatchMethod, said_of_rows
+from shoal.methods.base import BatchMethod, statement_for_rows
 from shoal.methods.registry import METHODS
 from shoal.methods.release import Refusal
 from shoal.methods.sets.local_result import LocalKmResult
@@ -217,7 +217,7 @@ class SetRun:
         summary.error_kind = self.method.error or ("distance" if self.method.generalize.places else "ncp")
         summary.certificate = result.certificate.to_dict()["sizes"]
         self.promised = result.certificate.statement + drop_statement(self.method.drop_rare)
-        summary.statement = said_of_rows(self.promised) if self.counts_rows else self.promised
+        summary.statement = statement_for_rows(self.promised) if self.counts_rows else self.promised
         summary.guarantee = summary.statement.replace("\n", " ")
 
     def _certificate(self, certificate: Any, shown: Shown) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from shoal.policy.live.messages import MessageSink, MessageSource
 from shoal.policy.live.systems import KafkaSink, KafkaSource
 from shoal.policy.method_base import MethodSection
 from shoal.policy.policy import Policy
-from shoal.policy.tables import ROW, FileSink, StreamSection
+from shoal.policy.tables import FileSink, StreamSection
 from shoal.policy.tuples import TupleSection
 from shoal.policy.z import ZAnonymitySection
+from shoal.schema import ROWS
 
 _ONE: Final = "or leave workers out"
 _WORKERS: Final = "[source] workers"
@@ -40,7 +41,7 @@ def worker_problems(source: MessageSource, sections: Mapping[str, Section | None
         )
         return
     stream, sink = sections["stream"], sections["sink"]
-    if isinstance(stream, StreamSection) and stream.person == ROW:
+    if isinstance(stream, StreamSection) and stream.person == ROWS:
         yield f'{_WORKERS}: person = "row" numbers rows, and each worker would begin with 0; name a column, {_ONE}'
     if isinstance(sink, MessageSink) and not isinstance(sink, KafkaSink):
         yield (

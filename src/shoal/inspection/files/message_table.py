@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import InputError
-from shoal.inspection.facts import look
-from shoal.inspection.reading import Data, as_column
-from shoal.inspection.roles import find_time
+from shoal.inspection.columns.facts import look
+from shoal.inspection.columns.roles import find_time
+from shoal.inspection.files.reading import FirstRows, as_column
 
 
 def read_messages(
     name: str, records: Sequence[Mapping[str, Any]], source: Mapping[str, Any], sink: Mapping[str, Any],
     *, keys: Any, times: Any, headers: Mapping[str, Any], is_all: bool,
-) -> Data:  # fmt: skip
+) -> FirstRows:  # fmt: skip
     """A table of the records, with columns from around them where they help.
 
     `keys` are texts or nulls, `times` the broker's, as Arrow arrays. The key of messages becomes a column if no column
@@ -39,7 +39,7 @@ def read_messages(
     table = pa.table(columns)
     if not records:
         raise InputError(f"{name}: has no message that can be read; name a topic or stream with messages")
-    return Data(table, dict(source), converts=False, is_all=is_all, sink=dict(sink), outer=outer)
+    return FirstRows(table, dict(source), converts=False, is_all=is_all, sink=dict(sink), outer=outer)
 
 
 def _free(name: str, columns: Mapping[str, Any]) -> str:

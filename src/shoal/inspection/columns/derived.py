@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.arrays import Flags, Floats, floats
+from shoal.inspection.columns.facts import Facts
 
-Floats = npt.NDArray[np.float64]
 _SAMPLE: Final = 2_000
 _FEWEST: Final = 8
 """Different values below which a column may agree with another by accident."""
@@ -38,9 +36,7 @@ def find_derived(facts: Mapping[str, Facts]) -> dict[str, str]:
 
 
 def _numbers(one: Facts) -> Floats:
-    step = max(1, len(one.values) // _SAMPLE)
-    column = one.values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return np.asarray(column[::step], np.float64)
+    return floats(one.values)[:: max(1, len(one.values) // _SAMPLE)]
 
 
 def _form(values: Floats, given: Floats) -> str | None:
@@ -58,6 +54,6 @@ def _form(values: Floats, given: Floats) -> str | None:
     return None
 
 
-def _misses_only_zeros(known: Any, given: Floats) -> bool:
-    """A logarithm of 0 is missing."""
+def _misses_only_zeros(known: Flags, given: Floats) -> bool:
+    """Whether values are missing only where a logarithm is: of 0 and less."""
     return bool(known.any() and (given[~known & np.isfinite(given)] <= 0).all() and np.isfinite(given[known]).all())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from shoal.inspection.column_names import words, words_of
-from shoal.inspection.person_names import is_trait_name
-from shoal.inspection.person_values import HANDFUL, Column
+from shoal.inspection.columns.column_names import words, words_of
+from shoal.inspection.person.person_names import is_trait_name
+from shoal.inspection.person.person_values import HANDFUL, Column
 
 _PERIODS: Final = words("""
     time year month week day wave period round visit trial date quarter annee mon jahr monat welle ano anno

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from shoal.inspection.column_names import words, words_of
+from shoal.inspection.columns.column_names import words, words_of
 
 
 class Says(IntEnum):

@@ -1,4 +1,4 @@
-"""A tree over items of which nothing is known but who has them: rare items are merged with rare ones.
+"""Sets of items, and a tree over items of which nothing is known but who has them: rare ones are merged with rare ones.
 
 Of the orders that were tried (by name, by co-occurrence, by popularity: `python -m benchmarks.sets_trees`) the last
 loses least: an item that many people have stays as it is. Co-occurrence of rare items would also reveal what their
@@ -11,11 +11,34 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from shoal.inspection.facts import Facts
+from shoal.errors import PolicyError
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.roles import Role
+from shoal.inspection.draft import Draft
+from shoal.inspection.generalization.trees import free_label
+from shoal.inspection.table_facts import TableFacts
 
 FANOUT: Final = 5
+_MOST_ITEMS: Final = 20_000
 _Node = tuple[str, tuple[str, ...], Any]
 """A label, the items below it, and the table below it."""
+
+
+def sets_draft(table: TableFacts) -> Draft:
+    """What k^m-anonymity needs: the items, k, m and a tree; raise PolicyError if no column has items."""
+    items = table.items or table.attribute
+    if items is None:
+        raise PolicyError("items: no column of items was found; name it")
+    wishes, k = table.wishes, table.measure.k
+    counts = count_items(table.facts[items.column], table.facts[table.person.column] if table.person else None)
+    if wishes.sees_all and 2 <= len(counts) <= _MOST_ITEMS:
+        trees = {items.column: "items in the order of popularity, so that rare ones are merged with rare ones"}
+        generalize: dict[str, Any] = {"hierarchy": {"kind": "nested", "tree": popular_tree(counts, k)}}
+    else:  # some may not have been seen: the run builds a tree
+        trees, generalize = {}, {"balanced": FANOUT}
+    rules = {"method": wishes.method or "k^m", "item": items.column, "k": k, "m": wishes.m or 2}
+    role = Role(items.column, "items", items.reason, is_sure=items.is_sure)
+    return Draft([role], {**rules, "generalize": generalize, **wishes.settings}, trees)
 
 
 def count_items(item: Facts, person: Facts | None) -> Counter[str]:
@@ -67,9 +90,6 @@ def _joined(group: list[_Node], taken: set[str], named: set[str]) -> _Node:
     items = tuple(item for _, own, _ in group for item in own)
     shown = [item for item in items[:2] if item in named]
     rest = [f"{len(items) - len(shown):,} {'more' if shown else 'rare items'}"] if len(items) > len(shown) else []
-    label, again = " + ".join([*shown, *rest]), 1
-    while label in taken:
-        again += 1
-        label = f"{' + '.join([*shown, *rest])} ({again})"
+    label = free_label(" + ".join([*shown, *rest]), taken)
     taken.add(label)
     return label, items, {name: below for name, _, below in group}

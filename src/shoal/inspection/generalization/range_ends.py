@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.arrays import Floats, Integers, floats
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.generalization.domains import tidy
 
-Floats = npt.NDArray[np.float64]
-Groups = Sequence[npt.NDArray[np.int64]]
+Groups = Sequence[Integers]
 _SAMPLE: Final = 5_000
 _DAY: Final = 86_400.0
 MOST_FOUND: Final = 0.08
@@ -61,7 +60,7 @@ def choose_grids(rules: dict[str, Any], facts: Mapping[str, Facts], k: int) -> d
         natural = _DAY if is_moment else natural_step(values)
         grid = _best(values, groups, rule, natural)
         _set(rule, grid.step, is_moment=is_moment)
-        words[name] = f"guesses from the ends find the values of about {grid.found:.0%} of the people"
+        words[name] = f"a guess from the ends of its range is right for about {grid.found:.0%} of the people"
     return words
 
 
@@ -86,18 +85,17 @@ def _column(rule: Mapping[str, Any], one: Facts) -> Floats | None:
         seconds = _seconds(one)
         known = seconds[np.isfinite(seconds)]
         return seconds if rule["grid"] == "1d" and bool((known % _DAY == 0).all()) else None
-    return _spread(np.asarray(pc.cast(one.values, pa.float64()).to_numpy(zero_copy_only=False), np.float64))
+    return _spread(floats(one.values))
 
 
 def _seconds(one: Facts) -> Floats:
-    whole = one.values.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).cast(pa.float64())
-    return _spread(np.asarray(whole.to_numpy(zero_copy_only=False), np.float64) / 1e6)
+    return _spread(floats(one.values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())) / 1e6)
 
 
 def _codes(one: Facts) -> Floats:
     values = one.values
     encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    return _spread(np.asarray(encoded.indices.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64))
+    return _spread(floats(encoded.indices))
 
 
 def _spread(values: Floats) -> Floats:
@@ -183,9 +181,4 @@ def _set(rule: dict[str, Any], step: float, *, is_moment: bool) -> None:
         rule["grid"] = f"{round(step / _DAY)}d"
         return
     low, high = math.floor(rule["low"] / step + 1e-9), math.ceil(rule["high"] / step - 1e-9)
-    rule |= {"low": _tidy(low * step), "high": _tidy(high * step), "grid": _tidy(step)}
-
-
-def _tidy(number: float) -> float | int:
-    number = float(f"{number:.12g}")
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    rule |= {"low": tidy(low * step), "high": tidy(high * step), "grid": tidy(step)}

@@ -1,4 +1,4 @@
-"""Numbers that are names of something: districts, venues, countries, answers. Ranges and means of them say nothing."""
+"""Numeric codes: numbers that stand for districts, venues, countries or answers, so that ranges of them say nothing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.column_names import words, words_of
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.column_names import words, words_of
+from shoal.inspection.columns.facts import Facts
 
-TWO: Final = 2
 _FEW: Final = 12
+"""Different whole numbers up to which somebody is asked whether they are codes."""
 _CODES: Final = words("""
     country cntry land pays pais paese kraj maa nation nationality citizenship staat district bezirk kreis region county
     comte landkreis lan laen departement departamento provincia province state bundesland canton kanton kommune commune
@@ -40,16 +40,16 @@ _MEASURED: Final = re.compile(r"(?i)(no|num|nr|number|count|anzahl|total|n)[\s_.
 
 
 def is_code(one: Facts) -> bool:
-    """Whether the numbers of a column are names: by its name, or because there are only two of them."""
+    """Whether the numbers of a column are codes: by its name, or because there are at most two of them."""
     if one.kind not in ("whole", "number") or (one.kind == "number" and one.written is None):
         return False  # a run reads no labels from floats of Parquet files, frames or JSON
-    if one.distinct <= TWO:
+    if one.distinct <= 2:
         return True
     return one.kind == "whole" and has_code_name(one.name)
 
 
 def has_code_name(name: str) -> bool:
-    """Whether a name says that its numbers are names of something."""
+    """Whether a name says that the numbers of its column are codes."""
     own = words_of(name)
     if not own or _MEASURED.match(name) or _QUANTITIES.intersection(own):
         return False
@@ -64,7 +64,7 @@ def may_be_codes(one: Facts) -> bool:
 
 
 def as_code(one: Facts) -> Facts:
-    """A column of numbers as texts, as the file spells them."""
+    """A column of codes as texts, as the file spells them."""
     text = one.written if one.written is not None else one.values.cast(pa.string())
     text = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
     is_digits = one.kind == "whole" and bool(pc.all(pc.match_substring_regex(text.drop_null(), r"^\d{3,9}$")).as_py())

@@ -1,4 +1,4 @@
-"""Guess what each column is: who, when, what an attacker may know, what is sensitive, what names a person."""
+"""Guess the role of each column: who, when, what an attacker may know, what is sensitive, what names a person."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final, Literal
 
 import pyarrow.compute as pc
 
-from shoal.inspection.column_names import says_nothing, words, words_of
-from shoal.inspection.facts import Facts, texts
-from shoal.inspection.person_names import is_id_name
-from shoal.inspection.risk import Measure, Risk
-from shoal.inspection.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.columns.column_names import says_nothing, words, words_of
+from shoal.inspection.columns.facts import UNITS, Facts, texts
+from shoal.inspection.columns.risk import Measure, Risk
+from shoal.inspection.columns.sensitive_names import has_sensitive_values, is_sensitive_name, is_surely_sensitive_name
+from shoal.inspection.person.person_names import is_id_name
 
 RoleName = Literal["person", "time", "quasi", "sensitive", "attribute", "items", "carry", "drop"]
 
@@ -49,11 +49,11 @@ _LONGEST_CODE: Final = 10
 _MOST_WORDS: Final = 300
 """Different texts that are compared with words for illnesses and the like."""
 _FEW: Final = 9
+"""Different values up to which short texts, or numbers, are marks such as grades."""
 _LONG: Final = 10**8
 """Numbers of nine digits and more that are all different are those of telephones, cards or insurances."""
 _YEARS_OF_A_STREAM: Final = 20 * 365 * 86_400
 """Seconds within which the times of a stream lie; identifiers of as many digits are spread wider."""
-_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MODELS: Final = words("model device phone agent version handset app browser firmware")
 
 
@@ -90,7 +90,7 @@ def _may_be_times(one: Facts) -> bool:
     if _has(one.name, _TIME):
         return True
     bounds = pc.min_max(one.values).as_py()
-    span = _UNITS[one.time_unit or "s"] * _YEARS_OF_A_STREAM
+    span = UNITS[one.time_unit or "s"] * _YEARS_OF_A_STREAM
     return says_nothing(one.name) and one.distinct > 1 and bounds["max"] - bounds["min"] < span
 
 
@@ -146,10 +146,10 @@ def names_people(one: Facts) -> bool:
 
 
 def _has_short_marks(one: Facts) -> bool:
-    """Whether all values are a few marks of one or two letters: too short for names and addresses."""
+    """Whether there are a few values of one or two letters, or a few numbers: too short for names and addresses."""
     if one.kind != "text" or one.distinct > _FEW:
         return one.kind == "whole" and one.distinct <= _FEW
-    return int(pc.max(pc.utf8_length(one.values)).as_py() or 0) <= len("UR")
+    return int(pc.max(pc.utf8_length(one.values)).as_py() or 0) <= 2
 
 
 def _is_long_number(one: Facts) -> bool:
@@ -159,9 +159,9 @@ def _is_long_number(one: Facts) -> bool:
 def role_of(one: Facts, measure: Measure) -> Role:
     """The role of any other column of rows."""
     name = one.name
-    hopeless = _hopeless(one)
-    if hopeless is not None:
-        return Role(name, "drop", hopeless)
+    problem = _why_unpublishable(one)
+    if problem is not None:
+        return Role(name, "drop", problem)
     risk = measure.of_known(name)
     if one.shape in ("code", "free"):
         return Role(name, "drop", f"codes or free text: {risk.words()}")
@@ -182,18 +182,15 @@ def role_of(one: Facts, measure: Measure) -> Role:
 
 
 def _differs_everywhere(one: Facts) -> bool:
-    """Whether every row has a value, and most have another: different values in each group cost nothing."""
+    """Whether every row has a value, and most values differ: different values in each group cost nothing."""
     return not one.missing and one.distinct > 0.5 * one.rows
 
 
-def _hopeless(one: Facts) -> str | None:
+def _why_unpublishable(one: Facts) -> str | None:
     """Why a column cannot be published, whatever it means."""
     if one.kind == "empty":
-        return (
-            "it has no values"
-            if one.missing == one.rows
-            else ("its values are neither numbers, moments nor text; convert them")
-        )
+        has_values = one.missing < one.rows
+        return "its values are neither numbers, moments nor text; convert them" if has_values else "it has no values"
     if names_people(one):
         return "it names people directly"
     if one.shape == "comma":

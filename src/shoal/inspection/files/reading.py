@@ -17,9 +17,9 @@ from shoal.decode.csv import CsvDecoder
 from shoal.decode.header_names import SHORT
 from shoal.decode.spellings import Encoding
 from shoal.errors import InputError, PolicyError
-from shoal.inspection.csv_layout import CsvLayout, layout_of
-from shoal.inspection.csv_spelling import encoding_of, spelling_of
-from shoal.inspection.missing_words import as_nulls, missing_words
+from shoal.inspection.files.csv_layout import CsvLayout, layout_of
+from shoal.inspection.files.csv_spelling import encoding_of, spelling_of
+from shoal.inspection.files.missing_words import as_nulls, missing_words
 
 KINDS: Final = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".data": "csv", ".dat": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -33,7 +33,7 @@ _MOST_NESTED: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class FirstRows:
     """The first rows of a file, or the first messages of a topic or stream."""
 
     table: pa.Table
@@ -63,7 +63,7 @@ def _unreadable(kind: str) -> str:
     return f"is not {kind}, or it is damaged; check the file"
 
 
-def read_data(path: Path, rows: int, *, header: bool | None = None) -> Data:
+def read_data(path: Path, rows: int, *, header: bool | None = None) -> FirstRows:
     """Read up to `rows` rows; raise InputError with what to do if the file cannot be read.
 
     `header`: whether the first line of a CSV file names its columns; None: as it looks.
@@ -108,7 +108,7 @@ def _kind_of(path: Path, suffix: str) -> str:
     return kind
 
 
-def _access_log(path: Path, rows: int) -> Data:
+def _access_log(path: Path, rows: int) -> FirstRows:
     """The columns of the common format; with referer and agent if any line has one."""
     with AccessLogDecoder(_PlainFile(path), columns=COLUMNS) as decoder:
         table, is_all = _taken((decoded.batch for decoded in decoder.batches()), decoder.schema, rows)
@@ -117,7 +117,7 @@ def _access_log(path: Path, rows: int) -> Data:
         table = table.drop_columns(further)
     private = [name for name in ("ident", "user", "referer", "agent") if name in table.column_names]
     known = {"person": "host", "time": "time", "attribute": "request", "drop": private}
-    return Data(table, {"kind": "access-log"}, converts=False, is_all=is_all, known=known)
+    return FirstRows(table, {"kind": "access-log"}, converts=False, is_all=is_all, known=known)
 
 
 def _stream(path: Path) -> Any:
@@ -127,7 +127,7 @@ def _stream(path: Path) -> Any:
     return pa.input_stream(str(path), compression=found)
 
 
-def _csv(path: Path, rows: int, *, header: bool | None) -> Data:
+def _csv(path: Path, rows: int, *, header: bool | None) -> FirstRows:
     with _stream(path) as stream:
         head = stream.read(_HEAD)
     encoding = encoding_of(head)
@@ -143,7 +143,7 @@ class _OtherEncodingError(Exception):
     """A file is not in UTF-8 although its beginning is."""
 
 
-def _csv_in(encoding: Encoding, head: bytes, path: Path, rows: int, *, header: bool | None) -> Data:
+def _csv_in(encoding: Encoding, head: bytes, path: Path, rows: int, *, header: bool | None) -> FirstRows:
     text = head.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors="replace")
     is_csv = bool({".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes})
     layout = layout_of(text, is_cut=len(head) >= _HEAD, is_csv=is_csv, header=header, name=str(path))
@@ -158,7 +158,7 @@ def _csv_in(encoding: Encoding, head: bytes, path: Path, rows: int, *, header: b
     spelling = spelling_of(columns)
     made = pa.table(spelling.apply(columns))
     source |= spelling.source
-    return Data(made, source, converts=True, is_all=is_all, has_header=layout.has_header)
+    return FirstRows(made, source, converts=True, is_all=is_all, has_header=layout.has_header)
 
 
 def _records(path: Path, layout: CsvLayout, rows: int, encoding: Encoding) -> tuple[pa.Table, bool]:
@@ -177,12 +177,12 @@ def _readable(decoder: CsvDecoder) -> Iterator[pa.RecordBatch]:
         yield decoded.batch
 
 
-def _sets_of_items(table: pa.Table, layout: CsvLayout, source: dict[str, Any], *, is_all: bool) -> Data:
+def _sets_of_items(table: pa.Table, layout: CsvLayout, source: dict[str, Any], *, is_all: bool) -> FirstRows:
     """One column of lists, each a set; a blank between items that are blank does not count."""
     lines = table.column(0).to_pylist()
     items = [[part.strip() for part in (line or "").split(layout.separator) if part.strip()] for line in lines]
     made = pa.table({layout.names[0]: items})
-    return Data(made, source, converts=False, is_all=is_all, has_header=layout.has_header)
+    return FirstRows(made, source, converts=False, is_all=is_all, has_header=layout.has_header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _taken(batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int) -> t
     return pa.Table.from_batches(taken, schema).slice(0, rows), count <= rows
 
 
-def _jsonl(path: Path, rows: int) -> Data:
+def _jsonl(path: Path, rows: int) -> FirstRows:
     most = min(rows, _MOST_NESTED)
     records: list[dict[str, Any]] = []
     is_all = True
@@ -232,7 +232,7 @@ def _jsonl(path: Path, rows: int) -> Data:
                 records.append(record)
     names = list(dict.fromkeys(name for record in records for name in record))
     columns = {name: as_column([record.get(name) for record in records]) for name in names}
-    return Data(pa.table(columns), {"kind": "jsonl"}, converts=False, is_all=is_all)
+    return FirstRows(pa.table(columns), {"kind": "jsonl"}, converts=False, is_all=is_all)
 
 
 def as_column(values: list[Any]) -> Any:
@@ -254,17 +254,17 @@ def _lines(stream: Any) -> Iterator[bytes]:
         yield rest
 
 
-def _parquet(path: Path, rows: int) -> Data:
+def _parquet(path: Path, rows: int) -> FirstRows:
     with parquet.ParquetFile(path) as file:
         table, is_all = _taken(file.iter_batches(), file.schema_arrow, rows)
-    return Data(table, {"kind": "parquet"}, converts=False, is_all=is_all)
+    return FirstRows(table, {"kind": "parquet"}, converts=False, is_all=is_all)
 
 
-def _arrow(path: Path, rows: int) -> Data:
+def _arrow(path: Path, rows: int) -> FirstRows:
     with _stream(path) as stream:
         content = pa.py_buffer(stream.read())
     is_file = content.size > 6 and content.slice(0, 6).to_pybytes() == b"ARROW1"
     reader = ipc.open_file(content) if is_file else ipc.open_stream(content)
     batches = (reader.get_batch(at) for at in range(reader.num_record_batches)) if is_file else reader
     table, is_all = _taken(batches, reader.schema, rows)
-    return Data(table, {"kind": "arrow"}, converts=False, is_all=is_all)
+    return FirstRows(table, {"kind": "arrow"}, converts=False, is_all=is_all)

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.inspection.facts import Facts
-from shoal.inspection.risk import Codes, codes
+from shoal.inspection.columns.arrays import Flags, Floats, Integers, floats, is_there, value_codes
+from shoal.inspection.columns.facts import Facts
 
 HANDFUL: Final = 10
 """Fewer different values are never people: k of them could not be told from a few categories."""
@@ -74,14 +72,14 @@ class Column:
         self.facts, self.name = facts, facts.name
 
     @cached_property
-    def codes(self) -> Codes:
+    def codes(self) -> Integers:
         """A number for every different value."""
-        return codes(self.facts.values)
+        return value_codes(self.facts.values)
 
     @cached_property
-    def is_known(self) -> npt.NDArray[np.bool_]:
+    def is_known(self) -> Flags:
         """Which rows have a value."""
-        return np.asarray(self.facts.values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        return is_there(self.facts.values)
 
     @cached_property
     def repeats(self) -> Repeats:
@@ -119,9 +117,9 @@ class Column:
         return bool(len(known)) and pc.mean(pc.match_substring_regex(known, r"\d|@")).as_py() >= _NEARLY_ALL
 
     @cached_property
-    def numbers(self) -> npt.NDArray[np.float64]:
+    def numbers(self) -> Floats:
         """Its numbers, without the rows that have none."""
-        return np.asarray(pc.cast(self.facts.values.drop_null(), pa.float64()).to_numpy(zero_copy_only=False))
+        return floats(self.facts.values.drop_null())
 
     @cached_property
     def is_row_number(self) -> bool:
@@ -183,7 +181,7 @@ class Column:
         return [one.name for one in others if one is not self and one.is_telling and self.determines(one)]
 
 
-def _is_constant_within(group: Codes, value: Codes, known: npt.NDArray[np.bool_]) -> bool:
+def _is_constant_within(group: Integers, value: Integers, known: Flags) -> bool:
     group, value = group[known], value[known]
     if not len(group):
         return False

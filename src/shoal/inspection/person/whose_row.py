@@ -6,16 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shoal.inspection.column_names import says_nothing, words, words_of
-from shoal.inspection.facts import Facts
-from shoal.inspection.panels import is_period_name, unit_of_panel
-from shoal.inspection.person_names import Says, is_id_name, is_trait_name, said_by
-from shoal.inspection.person_values import HANDFUL, Column, columns_of, same_values
+from shoal.inspection.columns.column_names import says_nothing, words, words_of
+from shoal.inspection.columns.facts import Facts
+from shoal.inspection.columns.sensitive_names import is_sensitive_name
+from shoal.inspection.person.panels import is_period_name, unit_of_panel
+from shoal.inspection.person.person_names import Says, is_id_name, is_trait_name, said_by
+from shoal.inspection.person.person_values import HANDFUL, Column, columns_of, same_values
 
 _SURE: Final = (Says.PERSON, Says.NUMBER, Says.UNIT, Says.HOST)
 """What a name says if its column is taken for the person without a question, from the most certain on."""
 _FEW: Final = 20
 """Fewer values of a name for people are taken for people only if their rows are even or together."""
+_SEVERAL: Final = 2
+"""Columns that depend on it, from which on a column without a telling name may be the person."""
 _CROWD: Final = 5
 """The smallest k that is proposed: fewer people could not be hidden among each other."""
 _MOST_MISSING: Final = 0.5
@@ -54,9 +57,9 @@ class WhoseRow:
     """Columns with the name of a person and a handful of values."""
 
 
-def whose_row(facts: Mapping[str, Facts], is_open: Iterable[str], time: str | None) -> WhoseRow:
-    """Find the column of persons among those that are open; `time` is the column that says when, if there is one."""
-    return _Search(columns_of(facts), [name for name in is_open if name != time], time).found()
+def whose_row(facts: Mapping[str, Facts], names: Iterable[str], time: str | None) -> WhoseRow:
+    """Find the column of persons among those named; `time` is the column that says when, if there is one."""
+    return _Search(columns_of(facts), [name for name in names if name != time], time).found()
 
 
 def _is_name(name: str) -> bool:
@@ -68,18 +71,28 @@ def _is_name(name: str) -> bool:
     return len(rest) < len(own) and said_by(" ".join(rest)) in (Says.NOTHING, Says.PERSON, Says.UNIT)
 
 
-class _Search:
-    """Looks at the names of all columns and at the values of those that may be it."""
+def _says_person(name: str) -> bool:
+    """Whether names are those of people: patient_name, nom du patient."""
+    return said_by(" ".join(word for word in words_of(name) if word not in _NAMES)) is Says.PERSON
 
-    def __init__(self, columns: Mapping[str, Column], is_open: Sequence[str], time: str | None) -> None:
+
+class _Search:
+    """Looks at the names of all columns and at the values of those that may be the person.
+
+    A good kind of name is enough (`_SURE`). Weaker signs, of names and values together, only make candidates.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], names: Sequence[str], time: str | None) -> None:
         self.columns, self.time = columns, time
         self.says = {name: Says.NOTHING if _is_name(name) else said_by(name) for name in columns}
         self.row_numbers = frozenset(
             name for place, (name, one) in enumerate(columns.items())
             if self.says[name] not in _SURE and (one.is_row_number or self._names_rows(one, is_first=not place))
         )  # fmt: skip
-        self.able = [columns[name] for name in is_open if name in columns and self._is_able(columns[name])]
+        self.able = [columns[name] for name in names if name in columns and self._is_able(columns[name])]
+        """Columns that may be the person."""
         self.weak = [one for one in self.able if self._is_weak(one)]
+        """Those of them with weaker signs."""
 
     def found(self) -> WhoseRow:
         """The person, or candidates."""
@@ -115,7 +128,9 @@ class _Search:
 
     def _panel_unit(self) -> list[Column]:
         """What has a row at each of several times, whatever its name: shoal cannot know whether it is somebody's."""
-        unit = unit_of_panel([one for one in self.columns.values() if one.name not in self.row_numbers], self.time)
+        able = [one for one in self.columns.values()
+                if one.name not in self.row_numbers and not is_sensitive_name(one.name)]  # fmt: skip
+        unit = unit_of_panel(able, self.time)
         return [] if unit is None else [unit]
 
     def _is_able(self, one: Column) -> bool:
@@ -183,7 +198,14 @@ class _Search:
     def _unique_id(self) -> Column | None:
         """An identifier of the rows, or a device, of which every row has another: as good as the row itself."""
         named = [one for one in self.able if self.says[one.name] in (Says.ID, Says.DEVICE) and one.repeats.is_unique]
-        return named[0] if named else None
+        return next(iter(named), None) or self._unique_name()
+
+    def _unique_name(self) -> Column | None:
+        """The only column of names, of people by its own name or by a column of their sex, age or birth."""
+        named = [one for one in self.able if _is_name(one.name) and one.repeats.is_unique]
+        has_traits = any(is_trait_name(name) for name in self.columns if not _is_name(name))
+        of_people = [one for one in named if has_traits or _says_person(one.name)]
+        return of_people[0] if len(of_people) == 1 else None
 
     # ---- values
 
@@ -200,9 +222,17 @@ class _Search:
             return True
         if _is_name(one.name):
             return True
-        if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5:
+        if says not in (Says.NOTHING, Says.ROW) or repeats.per_value < 1.5 or is_sensitive_name(one.name):
             return False
-        return self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
+        return (
+            self._is_panel(one) or self._is_end(one) or self._is_someone_at_times(one) or self._has_periods(one)
+            or self._is_key(one)
+        )  # fmt: skip
+
+    def _is_key(self, one: Column) -> bool:
+        """Whether several other columns depend on it, in whatever order the rows are."""
+        is_like_one = one.has_digits and not one.counts_something and one.repeats.distinct >= _FEW
+        return is_like_one and len(self._dependents(one)) >= _SEVERAL and not self._is_place(one)
 
     def _is_panel(self, one: Column) -> bool:
         """Whether the rows of each value are together, and another column depends on it."""

@@ -31,6 +31,11 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def phrases(text: str) -> frozenset[str]:
+    """A set of words or phrases, written as one text with | between them."""
+    return frozenset(text.replace("\n", "").replace("    ", "").split("|"))
+
+
 def says_nothing(name: str) -> bool:
     """Whether a name says nothing of what is in the column, such as v1 or column2."""
     return _NOTHING.fullmatch(name) is not None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from shoal.inspection.column_names import words, words_of
+from shoal.inspection.columns.column_names import phrases, words, words_of
 
 _STEMS: Final = words("""
     wage diagnos krankheit erkrankung illness disease sickness sygdom sykdom sjukdom maladie malattia enfermedad doenca
@@ -52,7 +52,7 @@ _CODES: Final = (
     re.compile(r"[A-DGHJLMNPRSV]\d\d[A-Z]{2}\d\d"),
 )
 """ICD-10, and ATC codes of medicines."""
-_VALUES: Final = frozenset("""
+_VALUES: Final = phrases("""
     hiv|aids|cancer|asthma|diabetes|influenza|flu|migraine|hypertension|depression|hepatitis|hepatitis b|hepatitis c|
     gonorrhoea|gonorrhea|syphilis|tuberculosis|epilepsy|pneumonia|anxiety|schizophrenia|dementia|covid|covid-19|obesity|
     krebs|grippe|bluthochdruck|asthme|cáncer|gripe|asma|vih|sida|tumor|
@@ -60,7 +60,7 @@ _VALUES: Final = frozenset("""
     katholisch|evangelisch|muslimisch|jüdisch|konfessionslos|catholique|musulman|musulmane|juif|juive|católico|católica|
     gay|lesbian|homosexual|bisexual|heterosexual|
     democrat|republican|conservative|liberal|labour|socialist|communist|green|cdu|spd|fdp|afd
-""".replace("\n", "").replace("    ", "").split("|"))  # fmt: skip
+""")
 _SHORT: Final = 4
 _MOST_CODES: Final = 0.98
 _FEW_VALUES: Final = 0.5

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain, count
 from typing import Final
 
 from shoal.errors import ShoalError
 from shoal.hierarchies import Hierarchy
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 
 ROOT: Final = "*"
 FEW: Final = 6
@@ -101,14 +102,15 @@ def _balanced(listed: Sequence[str], common: Collection[str]) -> Callable[[str],
     names: dict[str, str] = {}
     taken = set(listed)
     for label, values in below.items():
-        name = plain = _block_name(values, common)
-        again = 1
-        while name in taken:
-            again += 1
-            name = f"{plain} ({again})"
-        names[label] = name
-        taken.add(name)
+        names[label] = free_label(_block_name(values, common), taken)
+        taken.add(names[label])
     return lambda value: (value, *(names[label] for label in paths[value][1:-1]), ROOT)
+
+
+def free_label(label: str, taken: Collection[str]) -> str:
+    """The label; with a number if it is taken."""
+    numbered = (f"{label} ({again})" for again in count(2))
+    return next(one for one in chain([label], numbered) if one not in taken)
 
 
 def _block_name(values: Sequence[str], common: Collection[str]) -> str:

@@ -39,7 +39,8 @@ _SAME_LENGTH: Final = 0.7
 _SEPARATORS: Final = ("|", ";", ",", "\t")
 _EXACT: Final = 2**53
 _TIME_NAME: Final = re.compile(r"(?i)time|date|^ts|ts$|when|moment|(^|_)(at|ns)$")
-_UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+UNITS: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of times since 1970: how many of each are a second."""
 _YEARS: Final = (631_152_000, 4_102_444_800)
 """Seconds from 1990 to 2100: numbers in between may be times."""
 
@@ -165,7 +166,7 @@ def _unit(column: Any) -> str | None:
     if not len(known):
         return None
     middle = pc.quantile(known.cast(pa.float64(), safe=False), 0.5)[0].as_py()
-    return next((unit for unit, size in _UNITS.items() if _YEARS[0] <= middle / size <= _YEARS[1]), None)
+    return next((unit for unit, size in UNITS.items() if _YEARS[0] <= middle / size <= _YEARS[1]), None)
 
 
 def _shape(known: Any) -> tuple[Shape, str | None]:

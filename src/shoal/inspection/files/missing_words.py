@@ -10,7 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_WORDS: Final = frozenset("""
+from shoal.inspection.columns.column_names import phrases
+
+_WORDS: Final = phrases("""
     ?|??|-|--|---|.|..|...|na|n/a|n.a.|n. a.|#n/a|<na>|nan|nat|null|(null)|#null!|\\n|none given|not available|
     not applicable|not stated|not reported|not known|not recorded|no answer|no data|no response|unknown|missing|
     unspecified|undisclosed|refused|declined|prefer not to say|don't know|dont know|do not know|
@@ -23,7 +25,7 @@ _WORDS: Final = frozenset("""
     ei vastausta|
     brak danych|brak odpowiedzi|nieznany|nieznane|nie wiem|b.d.|neznámý|neznámé|neuvedeno|nezjištěno|nevím|ismeretlen|
     nincs adat|nem tudja|necunoscut|nu știe|nepoznato|neznano|teadmata|nezināms|nežinoma
-""".replace("\n", "").replace("    ", "").split("|"))  # fmt: skip
+""")
 _NUMBER: Final = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 _END: Final = re.compile(r"(9999|2999)-12-31([T ].*)?|31[./-]12[./-](9999|2999)|12/31/(9999|2999)|(9999|2999)1231")
 _NEGATIVE: Final = (-1, -2, -3, -4, -5, -6, -7, -8, -9, -77, -88, -98, -99, -777, -888, -998, -999, -9999, -99999)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from shoal.decode.header_names import SHORT, unique_names
 from shoal.errors import InputError
-from shoal.inspection.header_line import Record, has_header, is_short
+from shoal.inspection.files.header_line import Record, has_header, is_short
 
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _LINES: Final = 200

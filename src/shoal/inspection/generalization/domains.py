@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.errors import PolicyError
-from shoal.inspection.facts import Facts
+from shoal.inspection.columns.facts import Facts
 from shoal.schema import Numeric
 
 _FIRST, _LAST = datetime(1824, 1, 1), datetime(2116, 1, 1)
@@ -35,7 +35,7 @@ def domain_of(facts: Facts) -> dict[str, Any] | None:
         first -= 1
     if last * step == high and _rows_with(facts, high) < _FEW:
         last += 1
-    found = {"low": _multiple(first, step), "high": _multiple(last, step), "grid": _multiple(1, grid)}
+    found = {"low": tidy(first * step), "high": tidy(last * step), "grid": tidy(grid)}
     return {"kind": "numeric", **found, "outside": "clamp"} if _is_writable(found) else None
 
 
@@ -64,8 +64,13 @@ def round_step(wanted: float) -> float:
     return float(f"{digit * scale:.12g}")
 
 
-def _multiple(count: int, step: float) -> float | int:
-    number = float(f"{count * step:.12g}")
+def tidy(number: float) -> float | int:
+    """A number without the error of its last digits, as a whole one if it is.
+
+    >>> [tidy(3 * 0.1), tidy(20 * 5.0)]
+    [0.3, 100]
+    """
+    number = float(f"{number:.12g}")
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 

@@ -1,0 +1,1 @@
+"""What each column is: its kind and shape, how identifying it is, and its role."""

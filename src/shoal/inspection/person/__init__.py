@@ -1,0 +1,1 @@
+"""Which column says whose row it is."""
