@@ -36,6 +36,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     del os.environ["SHOAL_KEY_FILE"]
 
 
+@pytest.fixture(autouse=True)
+def _free_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Free what a test leaves in Spark's memory, so that the session does not fill up."""
+    yield
+    if "session" in request.fixturenames:
+        context = request.getfixturevalue("session").sparkContext
+        for blocks in list(context._jsc.getPersistentRDDs().values()):
+            blocks.unpersist(True)
+
+
 @pytest.fixture(scope="module")
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A key for methods that are made from a recipe, without Spark."""

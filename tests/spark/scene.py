@@ -19,7 +19,7 @@ KEY = b"0123456789abcdef0123456789abcdef"
 SCHOOLS = {"any": {"lower": ["primary", "secondary"], "upper": ["bachelor", "master"]}}
 LEAVES = ["primary", "secondary", "bachelor", "master"]
 SETTINGS = {
-    "spark.driver.memory": "2g", "spark.executor.memory": "1g", "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g", "spark.executor.memory": "1g", "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "2",
 }  # fmt: skip
 TUPLES: dict[str, Any] = {

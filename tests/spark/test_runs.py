@@ -104,7 +104,7 @@ def test_records_are_kept_in_dead_letters_only_if_asked(
     ("anonymize", "time"),
     [
         (TUPLES, False),
-        ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s"}, True),
+        ({**TUPLES, "method": "fads", "deadline": "400s", "reuse": "40s", "missing": "covered"}, True),
         ({**TUPLES, **DIVERSE}, False),
     ],
     ids=["arrivals", "durations, late rows", "l and t"],
