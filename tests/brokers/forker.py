@@ -24,8 +24,9 @@ from shoal.cli.app import main
 
 KEY = "a key of more than sixteen bytes"
 KILLED, ALARMED = -9, -14
-ENDED = ({"code": 0}, {"code": 3})
-"""Answers of runs that ended by themselves; of those with 3, more than half of the records were refused, as planned."""
+END_CODES = (0, 3)
+"""Codes of runs that ended by themselves; of those with 3, more than half of the records were refused, as planned."""
+ENDED = tuple({"code": code} for code in END_CODES)
 MOST_SECONDS = 600
 """A run that takes longer hangs: it ends, and its test fails."""
 Job = dict[str, Any]
