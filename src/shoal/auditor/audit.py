@@ -47,13 +47,19 @@ def _in_memory(policy: Policy, inputs: Inputs) -> AbstractContextManager[Place]:
 class Family:
     """How releases of a family are audited, here and on Spark."""
 
-    audit: Callable[[Place, Policy], AuditReport]
+    audit: Callable[..., AuditReport]
+    """Takes the place and the policy, and what was given in the roles of `given`."""
+    given: tuple[str, ...] = ()
     here: Callable[[Policy, Inputs], AbstractContextManager[Place]] = _in_memory
     """Opens what was given in this process."""
     formats: Callable[[Policy], Mapping[str, Format]] = formats_of
     """By role: the format of its files."""
     reader: Callable[[Policy, str], Reader] = lambda _policy, _role: read
     """What reads a file of a role in a task."""
+
+    def report(self, place: Place, policy: Policy, inputs: Inputs) -> AuditReport:
+        """Audit what a place has read."""
+        return self.audit(place, policy, *(inputs.get(role) for role in self.given))
 
 
 # A family that is not written against `Place` yet has the function that audits it in this process.
@@ -126,8 +132,9 @@ def audit(
         written = read_policy(policy)
         family = FAMILIES[family_of(written)]
         if isinstance(family, Family):
-            with family.here(written, inputs_of(written, release, truth, trace)) as place:
-                return family.audit(place, written)
+            inputs = inputs_of(written, release, truth, trace)
+            with family.here(written, inputs) as place:
+                return family.report(place, written, inputs)
         return family(written, release, truth, trace)
 
 

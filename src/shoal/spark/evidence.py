@@ -62,7 +62,7 @@ def audit_on_spark(
         for file in files_of(what, role, formats[role], family.reader(written, role))
     ]
     with on_spark(session, written, files, max_memory) as place:
-        return family.audit(place, written)
+        return family.report(place, written, inputs)
 
 
 def on_spark(session: Any, policy: Policy, files: Sequence[File], max_memory: int | str | None) -> OnSpark:
