@@ -11,7 +11,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -225,10 +225,7 @@ class OnSpark:
     def outline(self, role: str) -> Outline:
         """What the files of a role show before any row is looked at."""
         whole = sum(self._outlines_of(role), Outline())
-        counts_rows = role == "truth" and self._policy.section("stream").get("person") == "row"
-        if not counts_rows or whole.has_row_column or not self.has(role):
-            return whole
-        return replace(whole, columns=(*whole.columns, "row"), is_numbered=True)
+        return whole.as_read(role, self._policy.section("stream")) if self.has(role) else whole
 
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         """What a function says of every file of a role."""

@@ -73,6 +73,7 @@ class RowsOf:
     stream: Mapping[str, Any]
 
     def __call__(self, number: int, file: File) -> Rows:
+        """Read one."""
         rows, every = file.read(), self.outline.columns
         if file.role == "truth":
             rows = by_stream(rows, self.stream, self.firsts[number], numbers=self.outline.is_numbered)
