@@ -42,12 +42,19 @@ class TablePromise:
     beta: float | None = None
     presence: tuple[float, float] | None = None
     """The least and the largest share of a class of the population that may be in the table."""
+    population: bool | None = None
+    """Whether there is a table of everyone who could be in this one."""
 
     @property
     def is_promised(self) -> bool:
         """Whether any bound was given."""
         bounds = (self.k, self.l, self.entropy_l, self.recursive_l, self.t, self.alpha, self.beta, self.presence)
         return any(bound is not None for bound in bounds)
+
+    @property
+    def unit(self) -> str:
+        """What k counts."""
+        return "rows" if self.person is None else "people"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,6 +87,7 @@ def read_promise(policy: Policy) -> TablePromise:
         alpha=_number(section, "alpha", most=1),
         beta=_number(section, "beta"),
         presence=_presence(section),
+        population=section.get("population") is not None or None,
     )
 
 
