@@ -10,7 +10,7 @@ from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.sets.judge import audit_sets
-from shoal.auditor.tables.audit import audit_file
+from shoal.auditor.tables.audit import audit_here
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
@@ -69,7 +69,7 @@ def audit(
     with limited(max_memory):
         written = read_policy(policy)
         if "table" in written.content:
-            return audit_file(written, release)
+            return audit_here(written, release)
         judge = JUDGES.get(str(written.section("anonymize").get("method")))
         if judge is None:
             raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")

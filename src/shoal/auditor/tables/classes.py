@@ -29,7 +29,8 @@ class Counted:
         return np.repeat(np.arange(len(self.starts)), np.diff(np.append(self.starts, len(self.count))))
 
     def sums(self, numbers: Any) -> Any:
-        """Sum a number of every entry by class."""
+        """Sum a number of every entry by class; of marks, count those that are set."""
+        numbers = numbers.astype(np.int64) if numbers.dtype == np.bool_ else numbers
         return np.add.reduceat(numbers, self.starts) if len(self.starts) else numbers
 
     def among(self, entries: Any) -> tuple[Counted, Ints]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
@@ -92,12 +92,12 @@ class Codes:
         self._numbers: dict[str, int] = {}
         self._texts: list[str] = []
 
-    def encode(self, column: Any) -> Texts:
-        """Number the values of a batch."""
+    def encode(self, pieces: Iterable[Any]) -> Texts:
+        """Number the values of some pieces of the column."""
         before = len(self._texts)
-        found = self._encoded(column)
+        codes = np.concatenate([np.zeros(0, np.int32), *map(self._encoded, pieces)])
         current().take(f"column {self.name}", (len(self._texts) - before) * _BYTES_PER_VALUE)
-        return Texts(found, self._texts)
+        return Texts(codes, self._texts)
 
     def _encoded(self, column: Any) -> Any:
         if isinstance(column, list):
@@ -106,7 +106,7 @@ class Codes:
             coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         except pa.ArrowNotImplementedError:  # lists, structs and the like
             return self._encoded(column.to_pylist())
-        place = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False))
+        place = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
         used = np.flatnonzero(np.bincount(place + 1, minlength=len(coded.dictionary) + 1)[1:])
         values = coded.dictionary if len(used) == len(coded.dictionary) else coded.dictionary.take(pa.array(used))
         known = np.full(len(coded.dictionary) + 1, -1, np.int32)  # place -1, a missing value, picks the last

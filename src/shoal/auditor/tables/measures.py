@@ -31,11 +31,11 @@ def closeness(counted: Counted, values: Values) -> Relation:
     return Relation({"rows": counted.sums(counted.count), "t": t, "beta": beta})
 
 
-def diversity(counted: Counted, values: Values, least: int | None) -> Relation:
+def diversity(counted: Counted, values: Values, recursive_l: tuple[float, int] | None) -> Relation:
     """For every class that has a value: its rows, how many values it has and how even they are.
 
-    Columns: `l`, different values; `entropy_l`, e to their entropy; `alpha`, the largest share; with `least`, the l of
-    recursive (c, l)-diversity, also `recursive_c`. Missing values count as rows only; values that mean the same are one.
+    Columns: `l`, different values; `entropy_l`, e to their entropy; `alpha`, the largest share; for recursive
+    (c, l)-diversity `recursive_c`. Missing values count as rows only; values that mean the same are one.
     """
     rows = counted.sums(counted.count)
     if values.is_missing.any():
@@ -50,7 +50,9 @@ def diversity(counted: Counted, values: Values, least: int | None) -> Relation:
         "entropy_l": np.exp(-counted.sums(share * np.log(share))),
         "alpha": np.maximum.reduceat(share, counted.starts) if len(rows) else share,
     }
-    return Relation(found if least is None else {**found, "recursive_c": _recursive_c(counted, least)})
+    if recursive_l is not None:
+        found["recursive_c"] = _recursive_c(counted, recursive_l[1])
+    return Relation(found)
 
 
 def _recursive_c(counted: Counted, least: int) -> Floats:
