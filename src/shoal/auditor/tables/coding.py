@@ -37,10 +37,10 @@ def exact(value: Any) -> str | None:
     """
     if value is None:
         return None
-    text = as_text(value)
-    is_plain = type(value) is str and _is_utf_8(value)
-    own = "" if is_plain else f"{type(value).__name__} {value!r}"
-    return own if text is None else f"{own}{_MARK}{text if is_plain else _in_utf_8(text)}"
+    if type(value) is str:
+        return f"{_MARK}{value}"
+    own, text = f"{type(value).__name__} {value!r}", as_text(value)
+    return own if text is None else f"{own}{_MARK}{text}"
 
 
 def text_of(spelt: str | None) -> str | None:
@@ -58,7 +58,7 @@ def person(value: Any) -> str | None:
         return None
     text = unicodedata.normalize("NFC", text.strip())
     whole = _WHOLE.fullmatch(text)
-    return _in_utf_8(whole.group(1) if whole else text) or None
+    return (whole.group(1) if whole else text) or None
 
 
 def as_text(value: Any) -> str | None:
@@ -72,15 +72,6 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     return str(value) if isinstance(value, int | Decimal) else repr(value)
-
-
-def _is_utf_8(text: str) -> bool:
-    return text.isascii() or _in_utf_8(text) == text
-
-
-def _in_utf_8(text: str) -> str:
-    """Half a character, which JSON may have, is written out: other machines cannot be sent it."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class Codes:
