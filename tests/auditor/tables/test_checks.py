@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,7 @@ from shoal.auditor.findings import AuditReport
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows
-from shoal.auditor.tables.audit import POPULATION, TABLE, audit_here, audit_tables, rows_of
-from shoal.auditor.tables.in_batches import InBatches
-from shoal.auditor.tables.promise import read_promise
+from shoal.auditor.tables.audit import POPULATION, TABLE, audit_tables, columns_of_tables, open_tables, read_columns
 from tests.auditor.divided import Divided
 
 Frame = list[dict[str, Any]]
@@ -54,29 +51,26 @@ def made(rows: Frame) -> pa.Table:
                                                                        ("town", "ill", "who"))]))  # fmt: skip
 
 
-def batches(rows: Frame, role: str, asked: Policy) -> Any:
-    """The rows in several batches."""
-    promise = read_promise(asked)
-    names = promise.columns if role == TABLE else promise.quasi
-    step = max(len(rows) // 3, 1)
-    return partial(
-        rows_of, [made(rows[at : at + step]) for at in range(0, max(len(rows), 1), step)], names, role, Format()
-    )
-
-
-def audits(rows: Frame, asked: Policy, population: Frame | None = None, *, folder: Any) -> list[AuditReport]:
+def audits(rows: Frame, asked: Policy, population: Frame | None = None) -> list[AuditReport]:
     """The report of one machine, of one whose memory is too small, and of many."""
-    sources = {TABLE: batches(rows, TABLE, asked)}
-    if population is not None:
-        sources[POPULATION] = batches(population, POPULATION, asked)
-    files = {role: list(read()) or [Rows((), role)] for role, read in sources.items()}
-    with limited(None):
-        return [
-            audit_here(asked, made(rows)),
-            audit_tables(InBatches(batches=sources, folder=folder, allowed=20), asked),
-            audit_tables(Divided(files, 1), asked),
-            audit_tables(Divided(files, 3), asked),
+    inputs = {TABLE: pieces(rows)} | ({} if population is None else {POPULATION: pieces(population)})
+    files = {
+        role: [
+            read_columns(piece, names=columns_of_tables(asked)[role], name=role, expected=Format()) for piece in what
         ]
+        for role, what in inputs.items()
+    }
+    reports = [audit_tables(Divided(files, 1), asked), audit_tables(Divided(files, 3), asked)]
+    with limited(None), open_tables(asked, inputs) as place:
+        reports.append(audit_tables(place, asked))
+    with limited(None), open_tables(asked, inputs) as place:
+        reports.append(audit_tables(replace(place, allowed=20), asked))
+    return reports
+
+
+def pieces(rows: Frame) -> list[pa.Table]:
+    step = max(len(rows) // 3, 1)
+    return [made(rows[at : at + step]) for at in range(0, max(len(rows), 1), step)]
 
 
 def same(reports: list[AuditReport]) -> AuditReport:
@@ -105,12 +99,12 @@ def test_every_check_is_here() -> None:
 
 
 @pytest.mark.parametrize("code", TABLE_OF)
-def test_a_violation_is_convicted(code: str, tmp_path: Any) -> None:
+def test_a_violation_is_convicted(code: str) -> None:
     promised, added = TABLE_OF[code]
     needs_population = code in ("not-in-population", "outside-presence")
     everyone = [*HONEST, *HONEST, *(added if code == "outside-presence" else [])] if needs_population else None
     asked = policy(promised, everyone)
-    report = same(audits([*HONEST, *added], asked, everyone, folder=tmp_path))
+    report = same(audits([*HONEST, *added], asked, everyone))
     assert {found.code for found in report.violations} == {code, *(["below-k"] if code == "below-k-knowing-m" else [])}
     finding = report.violations[-1]
     assert finding.count == (len(added) if code != "below-k-knowing-m" else 1)
@@ -118,20 +112,20 @@ def test_a_violation_is_convicted(code: str, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("code", TABLE_OF)
-def test_the_honest_case_is_acquitted(code: str, tmp_path: Any) -> None:
+def test_the_honest_case_is_acquitted(code: str) -> None:
     everyone = [*HONEST, *HONEST] if "presence" in code or "population" in code else None
     asked = policy(TABLE_OF[code][0], everyone)
-    assert same(audits(HONEST, asked, everyone, folder=tmp_path)).ok
+    assert same(audits(HONEST, asked, everyone)).ok
 
 
-def test_no_rows(tmp_path: Any) -> None:
-    report = same(audits([], policy({"k": 2, "m": 1}, person="who"), folder=tmp_path))
+def test_no_rows() -> None:
+    report = same(audits([], policy({"k": 2, "m": 1, "l": 2})))
     assert [found.code for found in report.findings] == ["no-rows"]
     assert report.metrics["smallest_k"] is None
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_tables(seed: int, tmp_path: Any) -> None:
+def test_random_tables(seed: int) -> None:
     draw = np.random.default_rng(seed)
     rows = [
         {
@@ -146,12 +140,12 @@ def test_random_tables(seed: int, tmp_path: Any) -> None:
     promised |= {"alpha": 0.6, "beta": 1.0, "presence": [0.2, 0.7]} | ({"person": "who"} if seed % 2 else {})
     promised |= {"suppressed": "*"} if seed % 4 > 1 else {}
     population = [*rows[10:], *rows[20:], {"age": 7, "town": "q", "ill": "", "who": ""}]
-    report = same(audits(rows, policy(promised, population), population, folder=tmp_path))
+    report = same(audits(rows, policy(promised, population), population))
     assert not report.ok
     assert report.metrics["released_rows"] == 60
 
 
-def test_a_row_that_breaks_both_comparisons_of_t_counts_once(tmp_path: Any) -> None:
+def test_a_row_that_breaks_both_comparisons_of_t_counts_once() -> None:
     rows = frame((4, 1, "x", "flu", "a"), (4, 2, "y", "cold", "b"), (2, 2, "y", None, "c"))
-    (finding,) = same(audits(rows, policy({"t": 0.3}), folder=tmp_path)).violations
+    (finding,) = same(audits(rows, policy({"t": 0.3}))).violations
     assert (finding.code, finding.count) == ("above-t", 10)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -35,21 +36,32 @@ _LEAST: Final = ("l", "entropy_l")
 _MOST: Final = ("t", "recursive_c", "alpha", "beta")
 
 
-def audit_here(policy: Policy, table: Any) -> AuditReport:
-    """Check a table against ``[table]`` of a policy in this process. Rows are read once, in batches."""
-    promise, everyone = read_promise(policy), policy.section("table").get("population")
-    expected = Format.of(policy.section("sink"))
-    batches = {TABLE: partial(rows_of, table, promise.columns, TABLE, expected)}
-    if everyone is not None:
-        place = policy.folder / everyone if isinstance(everyone, str | Path) else everyone
-        batches[POPULATION] = partial(rows_of, place, promise.quasi, POPULATION, expected)
+@contextmanager
+def open_tables(policy: Policy, inputs: Mapping[str, Any]) -> Iterator[InBatches]:
+    """A table and its population in this process: rows are read once, in batches."""
+    formats, names = formats_of_tables(policy), columns_of_tables(policy)
+    batches = {role: partial(_batches, what, names[role], role, formats[role]) for role, what in inputs.items()}
     with TemporaryDirectory(prefix="shoal-audit-", ignore_cleanup_errors=True) as folder:
-        here = InBatches(batches=batches, folder=Path(folder), allowed=current().left // WORK)
-        return audit_tables(here, policy)
+        yield InBatches(batches=batches, folder=Path(folder), allowed=current().left // WORK)
 
 
-def rows_of(what: Any, names: tuple[str, ...], role: str, expected: Format) -> Iterator[Rows]:
-    """Read some columns batch by batch; InputError if a row cannot be read."""
+def formats_of_tables(policy: Policy) -> dict[str, Format]:
+    """The formats of the files of a table and its population."""
+    return dict.fromkeys((TABLE, POPULATION), Format.of(policy.section("sink")))
+
+
+def columns_of_tables(policy: Policy) -> dict[str, tuple[str, ...]]:
+    """The columns that are read of a table and of its population."""
+    promise = read_promise(policy)
+    return {TABLE: promise.columns, POPULATION: promise.quasi}
+
+
+def read_columns(what: Any, *, names: tuple[str, ...], name: str, expected: Format) -> Rows:
+    """Read some columns of a file into memory; InputError if a row cannot be read."""
+    return Rows(tuple(part for rows in _batches(what, names, name, expected) for part in rows.parts), name)
+
+
+def _batches(what: Any, names: tuple[str, ...], role: str, expected: Format) -> Iterator[Rows]:
     for columns in read_batches(what, names, name=role, expected=expected):
         yield Rows(((columns, np.zeros(len(columns[names[0]]), np.bool_)),), role)
 
