@@ -46,7 +46,7 @@ def test_what_cannot_be_done(options, words):
 
 
 def test_a_list_of_all_checks():
-    lines = shoal("audit", "--list").out.splitlines()
+    lines = shoal("audit", "--list").out.decode().splitlines()
     (at,) = [at for at, line in enumerate(lines) if line.startswith("hidden-value (")]
     assert lines[at] == "hidden-value (broken; z, tuples, flexible, sets)"
     assert lines[at + 1].startswith("    The release contains values that no row shows")
