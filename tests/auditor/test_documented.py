@@ -6,10 +6,11 @@ import ast
 import re
 from pathlib import Path
 
+from shoal.auditor.tables.sensitive import CODES
+
 import shoal.auditor
 from shoal.auditor.checks import CHECKS
 from shoal.auditor.listing import entries
-from shoal.auditor.tables.sensitive import CODES
 from shoal.auditor.tuples.diversity.diversity import _SENTENCES
 from shoal.auditor.tuples.values import FAULTS
 from tests.docs.check_tables import filled

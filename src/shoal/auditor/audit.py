@@ -16,7 +16,7 @@ from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.judge import audit_sets
-from shoal.auditor.tables.audit import audit_tables, open_tables
+from shoal.auditor.tables.audit import audit_tables, formats_of_tables, open_tables, reader_of_tables
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
@@ -62,11 +62,6 @@ class Family:
         return self.audit(place, policy, *(inputs.get(role) for role in self.given))
 
 
-def _audit_table(policy: Policy, table: Any, _truth: Any, _trace: Any) -> AuditReport:
-    with open_tables(policy, inputs_of(policy, table)) as place:
-        return audit_tables(place, policy)
-
-
 # A family that is not written against `Place` yet has the function that audits it in this process.
 Judge = Callable[[Policy, Any, Any, Any], AuditReport]
 FAMILIES: Final[dict[str, Family | Judge]] = {
@@ -74,7 +69,7 @@ FAMILIES: Final[dict[str, Family | Judge]] = {
     "tuples": audit_tuples,
     "flexible": audit_flexible,
     "sets": audit_sets,
-    "table": _audit_table,
+    "table": Family(audit_tables, here=open_tables, formats=formats_of_tables, reader=reader_of_tables),
 }
 
 

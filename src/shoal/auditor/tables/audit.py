@@ -18,6 +18,7 @@ from shoal.auditor.engine import Place
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.batches import read_batches
+from shoal.auditor.reading.files import Reader
 from shoal.auditor.reading.memory import current
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows
@@ -39,7 +40,7 @@ _MOST: Final = ("t", "recursive_c", "alpha", "beta")
 @contextmanager
 def open_tables(policy: Policy, inputs: Mapping[str, Any]) -> Iterator[InBatches]:
     """A table and its population in this process: rows are read once, in batches."""
-    formats, names = formats_of_tables(policy), columns_of_tables(policy)
+    formats, names = formats_of_tables(policy), _columns(policy)
     batches = {role: partial(_batches, what, names[role], role, formats[role]) for role, what in inputs.items()}
     with TemporaryDirectory(prefix="shoal-audit-", ignore_cleanup_errors=True) as folder:
         yield InBatches(batches=batches, folder=Path(folder), allowed=current().left // WORK)
@@ -50,14 +51,19 @@ def formats_of_tables(policy: Policy) -> dict[str, Format]:
     return dict.fromkeys((TABLE, POPULATION), Format.of(policy.section("sink")))
 
 
-def columns_of_tables(policy: Policy) -> dict[str, tuple[str, ...]]:
-    """The columns that are read of a table and of its population."""
+def reader_of_tables(policy: Policy, role: str) -> Reader:
+    """What reads a file of a role into memory."""
+    return partial(read_columns, _columns(policy)[role])
+
+
+def _columns(policy: Policy) -> dict[str, tuple[str, ...]]:
+    """The columns that are read, by role."""
     promise = read_promise(policy)
     return {TABLE: promise.columns, POPULATION: promise.quasi}
 
 
-def read_columns(what: Any, *, names: tuple[str, ...], name: str, expected: Format) -> Rows:
-    """Read some columns of a file into memory; InputError if a row cannot be read."""
+def read_columns(names: tuple[str, ...], what: Any, *, name: str, expected: Format) -> Rows:
+    """Read some columns of a file; InputError if a row cannot be read."""
     return Rows(tuple(part for rows in _batches(what, names, name, expected) for part in rows.parts), name)
 
 
@@ -69,7 +75,7 @@ def _batches(what: Any, names: tuple[str, ...], role: str, expected: Format) -> 
 def audit_tables(place: Place, policy: Policy) -> AuditReport:
     """Check a table, wherever its rows are."""
     promise = read_promise(policy)
-    table = read_table(place, promise)
+    table = _read(place, TABLE, promise.columns, promise.person)
     values = _values(place, table, promise)
     found = all_found(place.divide(table, promise.quasi, partial(look_at_classes, promise=promise, values=values)))
     if promise.person is not None:
@@ -90,9 +96,13 @@ def audit_tables(place: Place, policy: Policy) -> AuditReport:
 # ---- rows as numbers
 
 
-def read_table(place: Place, promise: TablePromise) -> Any:
-    """Read the table, its values as numbers."""
-    return _read(place, TABLE, promise.columns, promise.person)
+def count_classes(place: Place, role: str, promise: TablePromise) -> Found:
+    """Count the rows, the people and the classes of what has a role."""
+    table = _read(place, role, promise.columns, promise.person)
+    found = all_found(place.divide(table, promise.quasi, partial(look_at_classes, promise=promise)))
+    if promise.person is not None:
+        found.add(_count_people(place, table, promise))
+    return found
 
 
 def _read(place: Place, role: str, names: Sequence[str], of_people: str | None = None) -> Any:
