@@ -14,7 +14,7 @@ from shoal.auditor.findings import AuditReport
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.tables.audit import POPULATION, TABLE, audit_tables, columns_of_tables, open_tables, read_columns
+from shoal.auditor.tables.audit import POPULATION, TABLE, audit_tables, open_tables, reader_of_tables
 from tests.auditor.divided import Divided
 
 Frame = list[dict[str, Any]]
@@ -54,11 +54,9 @@ def made(rows: Frame) -> pa.Table:
 def audits(rows: Frame, asked: Policy, population: Frame | None = None) -> list[AuditReport]:
     """The report of one machine, of one whose memory is too small, and of many."""
     inputs = {TABLE: pieces(rows)} | ({} if population is None else {POPULATION: pieces(population)})
+    readers = {role: reader_of_tables(asked, role) for role in inputs}
     files = {
-        role: [
-            read_columns(piece, names=columns_of_tables(asked)[role], name=role, expected=Format()) for piece in what
-        ]
-        for role, what in inputs.items()
+        role: [readers[role](piece, name=role, expected=Format()) for piece in what] for role, what in inputs.items()
     }
     reports = [audit_tables(Divided(files, 1), asked), audit_tables(Divided(files, 3), asked)]
     with limited(None), open_tables(asked, inputs) as place:
