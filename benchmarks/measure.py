@@ -119,10 +119,13 @@ def resident_bytes() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def apart(function: Callable[..., dict[str, Any]], *, here: bool = False, **arguments: Any) -> dict[str, Any]:
+def apart(
+    function: Callable[..., dict[str, Any]], *, here: bool = False, tree: Path | None = None, **arguments: Any
+) -> dict[str, Any]:
     """Call a function of a benchmark in a fresh process, so that its peak of memory is its own.
 
-    Arguments and result travel as JSON. With `here` it is called in this process, for tiny sizes.
+    Arguments and result travel as JSON. With `here` it is called in this process, for tiny sizes; with `tree` it uses
+    the library of another checkout.
     """
     if here:
         return function(**arguments)
@@ -132,7 +135,9 @@ def apart(function: Callable[..., dict[str, Any]], *, here: bool = False, **argu
         "print(json.dumps([found, loaded_sources()]))"
     )
     command = [sys.executable, "-c", script, json.dumps(arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    path = os.pathsep.join([str(tree / "src"), str(ROOT)]) if tree else os.environ.get("PYTHONPATH", "")
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment)
     found: dict[str, Any]
     found, sources = json.loads(done.stdout.splitlines()[-1])
     _SOURCES_APART.update(sources)

@@ -16,7 +16,7 @@ from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.judge import audit_sets
-from shoal.auditor.tables.judge import judge_table
+from shoal.auditor.tables.audit import audit_tables, formats_of_tables, open_tables, reader_of_tables
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
@@ -69,7 +69,7 @@ FAMILIES: Final[dict[str, Family | Judge]] = {
     "tuples": audit_tuples,
     "flexible": audit_flexible,
     "sets": audit_sets,
-    "table": lambda policy, release, _truth, _trace: judge_table(policy, release),
+    "table": Family(audit_tables, here=open_tables, formats=formats_of_tables, reader=reader_of_tables),
 }
 
 

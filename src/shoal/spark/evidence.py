@@ -15,7 +15,7 @@ from shoal.auditor.reading.paths import table_paths
 from shoal.auditor.spark import OnSpark
 from shoal.auditor.task_files import File, Sealed, files_of
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
-from shoal.spark.auditor.class_sizes import attack_on
+from shoal.spark.auditor.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
 from shoal.spark.auditor.dispatch import audit_on
 from shoal.spark.auditor.engine import SparkEngine
 from shoal.spark.cluster.session import limit_batches, readable_errors, start_session
@@ -105,10 +105,11 @@ def attack_on_spark(
     """Attack with the session of this process, or a new one with this master."""
     session = start_session(master)
     limit_batches(session)
-    engine = SparkEngine(session, readable_errors)
-    return attack_on(
-        engine, release, truth, policy, control=control, knows=knows, person=person, max_memory=max_memory
-    )  # fmt: skip
+    written = None if policy is None else read_policy(policy)
+    known = known_to_attackers(written, knows, person)
+    given = {RELEASE: release, TRUTH: truth} | ({} if control is None else {CONTROL: control})
+    with on_spark(session, read_policy({}), known.files(written, given), max_memory) as place:
+        return attack_on(place, known)
 
 
 def sealed_trace(trace: Any) -> Any:

@@ -16,7 +16,7 @@ from pycanon import anonymity
 
 import shoal
 from shoal import audit_table
-from shoal.auditor.tables.classes import packed
+from shoal.auditor.tables import audit
 from shoal.errors import InputError, PolicyError
 
 QUASI = ["age", "home", "job"]
@@ -183,13 +183,15 @@ def test_a_table_larger_than_the_memory_gives_the_same(tmp_path):
 
 def test_rows_go_to_disk_and_leave_it(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    seen = []
-    monkeypatch.setattr(
-        "shoal.auditor.tables.judge.packed", lambda *given: (seen.append(list(tmp_path.iterdir())), packed(*given))[1]
-    )
+    looked, seen = audit.look_at_classes, []
+
+    def look_at_classes(*given, **named):
+        seen.append([len(list(folder.iterdir())) for folder in tmp_path.iterdir()])
+        return looked(*given, **named)
+
+    monkeypatch.setattr(audit, "look_at_classes", look_at_classes)
     audit_table(table(1, rows=2000), quasi=QUASI, max_memory=50_000)
-    assert len(seen) == 64
-    assert all(len(folders) == 1 for folders in seen)
+    assert seen == [[3]] * 64  # one folder, with a file for each column
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,10 +11,12 @@ import pyarrow.csv
 import pytest
 
 import shoal
+from shoal.auditor.attacks.outcome import AttackReport
+from shoal.auditor.policy import read_policy
 from shoal.errors import InputError, PolicyError
-from shoal.spark.auditor.class_sizes import attack_on
+from shoal.spark.auditor.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
+from tests.auditor.divided import Divided
 from tests.spark.auditor.releases import make_evidence
-from tests.spark.auditor.test_tuples import ManyBins
 
 
 def write_people(folder: Path, *, alone: bool = False) -> dict[str, str]:
@@ -35,13 +37,25 @@ def write_people(folder: Path, *, alone: bool = False) -> dict[str, str]:
     return {name: str(folder / name) for name in ("release", "truth", "others")}
 
 
+def attack_in_parts(
+    release: str, truth: str, policy: Any = None, *, control: Any = None, knows: Any = None, person: Any = None
+) -> AttackReport:
+    written = None if policy is None else read_policy(policy)
+    known = known_to_attackers(written, knows, person)
+    given = {RELEASE: release, TRUTH: truth} | ({} if control is None else {CONTROL: control})
+    read: dict[str, list[Any]] = {}
+    for file in known.files(written, given):
+        read.setdefault(file.role, []).append(file.read())
+    return attack_on(Divided(read), known)
+
+
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("knows", [["zip", "sex"], ["zip"]])
 def test_a_table(tmp_path: Path, alone: bool, knows: list[str]) -> None:
     paths = write_people(tmp_path, alone=alone)
     given: dict[str, Any] = {"knows": knows, "control": paths["others"]}
     here = shoal.attack(paths["release"], paths["truth"], targets=10_000, **given)
-    there = attack_on(ManyBins(), paths["release"], paths["truth"], **given)
+    there = attack_in_parts(paths["release"], paths["truth"], **given)
     for name in ("prosecutor", "marketer", "journalist"):
         one, other = here[name], there[name]
         assert one.success is not None
@@ -61,7 +75,7 @@ def test_a_table(tmp_path: Path, alone: bool, knows: list[str]) -> None:
 def test_a_release_of_tuples(tmp_path: Path) -> None:
     evidence = make_evidence()
     paths = evidence.write(tmp_path)
-    there = attack_on(ManyBins(), paths["release"], paths["truth"], evidence.policy)
+    there = attack_in_parts(paths["release"], paths["truth"], evidence.policy)
     sizes: dict[str, int] = {}
     for row in evidence.release:
         key = repr((row["age"], row["school"]))
@@ -79,7 +93,7 @@ def test_a_release_of_tuples(tmp_path: Path) -> None:
 
 def test_without_a_control_group_no_control_is_shown(tmp_path: Path) -> None:
     paths = write_people(tmp_path)
-    there = attack_on(ManyBins(), paths["release"], paths["truth"], knows=["zip"])
+    there = attack_in_parts(paths["release"], paths["truth"], knows=["zip"])
     assert [attack.control for attack in there.attacks if attack.applies] == [None, None]
     (line,) = [line for line in there.text().splitlines() if line.startswith("  prosecutor")]
     assert line.split()[-2:] == ["–", "300"]
@@ -88,8 +102,8 @@ def test_without_a_control_group_no_control_is_shown(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     paths = write_people(tmp_path)
     with pytest.raises(PolicyError, match="name the quasi-identifiers"):
-        attack_on(ManyBins(), paths["release"], paths["truth"])
+        attack_in_parts(paths["release"], paths["truth"])
     with pytest.raises(PolicyError, match="no classes to be counted"):
-        attack_on(ManyBins(), paths["release"], paths["truth"], {"anonymize": {"method": "z-anonymity"}})
+        attack_in_parts(paths["release"], paths["truth"], {"anonymize": {"method": "z-anonymity"}})
     with pytest.raises(InputError, match="street"):
-        attack_on(ManyBins(), paths["release"], paths["truth"], knows=["street"])
+        attack_in_parts(paths["release"], paths["truth"], knows=["street"])

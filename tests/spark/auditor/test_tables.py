@@ -11,10 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import shoal
-from shoal.errors import InputError, PolicyError
-from shoal.spark.auditor.dispatch import audit_on
-from shoal.spark.auditor.engine import LocalEngine
-from tests.spark.auditor.test_tuples import same_report
+from shoal.errors import InputError
+from tests.auditor.in_parts import audit_in_parts, same_report
 
 
 def write_table(folder: Path, *, kind: str = "parquet", files: int = 3) -> str:
@@ -46,7 +44,7 @@ def write_table(folder: Path, *, kind: str = "parquet", files: int = 3) -> str:
 def test_a_table(tmp_path: Path, kind: str, promised: dict[str, Any]) -> None:
     place = write_table(tmp_path / "table", kind=kind)
     policy = {"table": {"quasi": ["age", "town"], "sensitive": ["ill"], **promised}}
-    here, there = shoal.audit(place, policy=policy), audit_on(LocalEngine(), place, policy=policy)
+    here, there = shoal.audit(place, policy=policy), audit_in_parts(place, policy=policy)
     same_report(here, there)
     assert there.ok == (not promised)
     assert there.metrics["smallest_k"] == 1 if "suppressed" not in promised else 2
@@ -56,20 +54,20 @@ def test_a_table(tmp_path: Path, kind: str, promised: dict[str, Any]) -> None:
 def test_a_population(tmp_path: Path) -> None:
     place, everyone = write_table(tmp_path / "table"), write_table(tmp_path / "all")
     policy = {"table": {"quasi": ["age", "town"], "population": everyone, "presence": [0.0, 0.5]}}
-    here, there = shoal.audit(place, policy=policy), audit_on(LocalEngine(), place, policy=policy)
+    here, there = shoal.audit(place, policy=policy), audit_in_parts(place, policy=policy)
     same_report(here, there)
     assert [found.code for found in there.violations] == ["outside-presence"]
 
 
-def test_what_is_not_counted_is_listed(tmp_path: Path) -> None:
+def test_any_m_known_values(tmp_path: Path) -> None:
     place = write_table(tmp_path / "table")
-    there = audit_on(LocalEngine(), place, policy={"table": {"quasi": ["age", "town"], "k": 2, "m": 1}})
-    assert there.not_checked == ("Whether k holds for anyone who knows 1 values was not counted: not on Spark yet.",)
+    policy = {"table": {"quasi": ["age", "town"], "k": 2, "m": 1, "person": "who"}}
+    here, there = shoal.audit(place, policy=policy), audit_in_parts(place, policy=policy)
+    same_report(here, there)
+    assert "below-k-knowing-m" in {found.code for found in there.violations}
+    assert there.not_checked == ()
 
 
-def test_what_cannot_be_audited_in_parts() -> None:
-    other = {"stream": {"person": "who"}, "anonymize": {"method": "another"}}
-    with pytest.raises(PolicyError, match="not audited on Spark"):
-        audit_on(LocalEngine(), "x", policy=other)
+def test_tables_in_memory_are_not_audited_in_parts() -> None:
     with pytest.raises(InputError, match="give paths that every machine has"):
-        audit_on(LocalEngine(), pa.table({"age": [1]}), policy={"table": {"quasi": "age"}})
+        audit_in_parts(pa.table({"age": [1]}), policy={"table": {"quasi": "age"}})

@@ -11,12 +11,14 @@ from shoal.auditor.policy import Policy, is_number, names_of, whole_of
 from shoal.errors import PolicyError
 
 _WHERE: Final = "[table] "
-_KEYS: Final = frozenset(
-    {"quasi", "sensitive", "person", "population", "suppressed", "k", "m", "l", "entropy_l", "recursive_l"}
-    | {"t", "t_distance", "alpha", "beta", "presence"}
-)
+_WHOLE: Final = ("k", "m", "l")
+_NUMBERS: Final = {"entropy_l": (1, math.inf), "t": (0, 1), "alpha": (0, 1), "beta": (0, math.inf)}
+"""The least and the largest bound that makes sense."""
+_TEXTS: Final = ("person", "suppressed")
+_KEYS: Final = frozenset({
+    "quasi", "sensitive", "population", "recursive_l", "t_distance", "presence", *_TEXTS, *_WHOLE, *_NUMBERS
+})  # fmt: skip
 _OF_SENSITIVE: Final = ("l", "entropy_l", "recursive_l", "t", "alpha", "beta")
-DISTANCES: Final = ("ordered", "equal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class TablePromise:
     """The column that names people, if it is there; without it every row counts as one person."""
     suppressed: str | None = None
     """Rows whose quasi-identifiers all are this text do not count."""
+    population: bool | None = None
+    """Whether there is a table of everyone who could be in this one."""
     k: int | None = None
     m: int | None = None
     """k also holds for everyone who knows any m quasi-identifiers."""
@@ -46,94 +50,64 @@ class TablePromise:
     @property
     def is_promised(self) -> bool:
         """Whether any bound was given."""
-        bounds = (self.k, self.l, self.entropy_l, self.recursive_l, self.t, self.alpha, self.beta, self.presence)
-        return any(bound is not None for bound in bounds)
+        return any(getattr(self, key) is not None for key in ("k", "presence", *_OF_SENSITIVE))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return tuple(dict.fromkeys((*self.quasi, *self.sensitive, *((self.person,) if self.person else ()))))
+        return (*self.quasi, *self.sensitive, *((self.person,) if self.person else ()))
 
 
 def read_promise(policy: Policy) -> TablePromise:
     """Read and check ``[table]``."""
-    section = policy.section("table")
+    section = {key: value for key, value in policy.section("table").items() if value is not None}
     unknown = sorted(set(section) - _KEYS)
     if unknown:
         raise PolicyError(f"{_WHERE}{unknown[0]}: no such key; there are {', '.join(sorted(_KEYS))}")
     quasi, sensitive = names_of(section.get("quasi", ())), names_of(section.get("sensitive", ()))
-    if not quasi:
-        raise PolicyError(f"{_WHERE}quasi: name the quasi-identifiers, the columns that others may know")
+    for key in section.keys() & {*_TEXTS}:
+        _require(isinstance(section[key], str), f"{key}: must be text")
     _check_roles(section, quasi, sensitive)
+    given: dict[str, Any] = {key: section[key] for key in (*_TEXTS, "t_distance") if key in section}
+    given |= {key: whole_of(section, key, where=_WHERE) for key in _WHOLE if key in section}
+    _require(given.get("m", 0) <= len(quasi), f"m: must be at most {len(quasi)}, the number of quasi-identifiers")
+    for key in section.keys() & _NUMBERS.keys():
+        least, most = _NUMBERS[key]
+        limits = f"from {least}" if most == math.inf else f"from {least} to {most}"
+        _require(is_number(section[key]) and least <= section[key] <= most, f"{key}: must be a number {limits}")
+        given[key] = float(section[key])
+    _require(given.get("t_distance", "equal") in ("ordered", "equal"), "t_distance: must be one of ordered, equal")
     return TablePromise(
         quasi,
         sensitive,
-        _text(section, "person"),
-        _text(section, "suppressed"),
-        k=_whole(section, "k"),
-        m=_whole(section, "m", most=len(quasi)),
-        l=_whole(section, "l"),
-        entropy_l=_number(section, "entropy_l", least=1),
+        population="population" in section or None,
         recursive_l=_recursive(section.get("recursive_l")),
-        t=_number(section, "t", most=1),
-        t_distance=_distance(section),
-        alpha=_number(section, "alpha", most=1),
-        beta=_number(section, "beta"),
         presence=_presence(section),
+        **given,
     )
 
 
+def _require(holds: object, sentence: str) -> None:
+    if not holds:
+        raise PolicyError(f"{_WHERE}{sentence}")
+
+
 def _check_roles(section: Mapping[str, Any], quasi: tuple[str, ...], sensitive: tuple[str, ...]) -> None:
-    names = [*quasi, *sensitive, *([section["person"]] if isinstance(section.get("person"), str) else [])]
+    _require(quasi, "quasi: name the quasi-identifiers, the columns that others may know")
+    names = [*quasi, *sensitive, *([section["person"]] if "person" in section else [])]
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise PolicyError(f"{_WHERE}column {twice} is named twice; a column has one role")
-    idle = next((key for key in _OF_SENSITIVE if section.get(key) is not None and not sensitive), None)
-    if idle:
-        raise PolicyError(f"{_WHERE}{idle}: is about sensitive columns; name them with sensitive = [...]")
-    if section.get("m") is not None and section.get("k") is None:
-        raise PolicyError(f"{_WHERE}m: needs k, the number of people who share any m values")
-
-
-def _text(section: Mapping[str, Any], key: str) -> str | None:
-    found = section.get(key)
-    if found is not None and not isinstance(found, str):
-        raise PolicyError(f"{_WHERE}{key}: must be text")
-    return found
-
-
-def _whole(section: Mapping[str, Any], key: str, most: int | None = None) -> int | None:
-    if section.get(key) is None:
-        return None
-    found = whole_of(section, key, where=_WHERE)
-    if most is not None and found > most:
-        raise PolicyError(f"{_WHERE}{key}: must be at most {most}, the number of quasi-identifiers")
-    return found
-
-
-def _number(section: Mapping[str, Any], key: str, *, least: float = 0, most: float = math.inf) -> float | None:
-    found = section.get(key)
-    if found is None:
-        return None
-    if not is_number(found) or not least <= found <= most:
-        limits = f"from {least}" if most == math.inf else f"from {least} to {most}"
-        raise PolicyError(f"{_WHERE}{key}: must be a number {limits}")
-    return float(found)
-
-
-def _distance(section: Mapping[str, Any]) -> str | None:
-    found = section.get("t_distance")
-    if found is not None and found not in DISTANCES:
-        raise PolicyError(f"{_WHERE}t_distance: must be one of {', '.join(DISTANCES)}")
-    return found
+    _require(twice is None, f"column {twice} is named twice; a column has one role")
+    idle = next((key for key in _OF_SENSITIVE if key in section and not sensitive), None)
+    _require(idle is None, f"{idle}: is about sensitive columns; name them with sensitive = [...]")
+    _require("m" not in section or "k" in section, "m: needs k, the number of people who share any m values")
 
 
 def _recursive(given: Any) -> tuple[float, int] | None:
     if given is None:
         return None
     pair = list(given) if isinstance(given, list | tuple) else []
-    if len(pair) != 2 or not is_number(pair[0]) or pair[0] <= 0 or type(pair[1]) is not int or pair[1] < 1:
-        raise PolicyError(f"{_WHERE}recursive_l: give c and l, such as [2.0, 3]")
+    is_pair = len(pair) == 2 and is_number(pair[0]) and pair[0] > 0 and type(pair[1]) is int and pair[1] >= 1
+    _require(is_pair, "recursive_l: give c and l, such as [2.0, 3]")
     return float(pair[0]), pair[1]
 
 
@@ -142,8 +116,7 @@ def _presence(section: Mapping[str, Any]) -> tuple[float, float] | None:
     if given is None:
         return None
     pair = list(given) if isinstance(given, list | tuple) else []
-    if len(pair) != 2 or not all(map(is_number, pair)) or not 0 <= pair[0] <= pair[1] <= 1:
-        raise PolicyError(f"{_WHERE}presence: give the least and the largest share, such as [0.0, 0.5]")
-    if section.get("population") is None:
-        raise PolicyError(f"{_WHERE}presence: needs population, the table of everyone who could be in it")
+    is_pair = len(pair) == 2 and all(map(is_number, pair)) and 0 <= pair[0] <= pair[1] <= 1
+    _require(is_pair, "presence: give the least and the largest share, such as [0.0, 0.5]")
+    _require("population" in section, "presence: needs population, the table of everyone who could be in it")
     return float(pair[0]), float(pair[1])

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from shoal.auditor.attacks.outcome import NO_ROW, Attack, AttackReport, Question, Rate, by_question
 from shoal.auditor.audit import METHODS
+from shoal.auditor.engine import Place
 from shoal.auditor.flexible.promise import read_flexible_promise
 from shoal.auditor.policy import Policy, read_policy
-from shoal.auditor.reading.memory import size_of
 from shoal.auditor.reading.paths import Format
+from shoal.auditor.tables.audit import count_classes, read_columns
 from shoal.auditor.tables.promise import TablePromise, read_promise
+from shoal.auditor.task_files import File, files_of
 from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import PolicyError
-from shoal.spark.auditor.engine import Engine
-from shoal.spark.auditor.shares import shares_of
-from shoal.spark.auditor.tables import count_classes, count_rows
 
+RELEASE, TRUTH, CONTROL = "release", "truth", "control"
 _WHY_NOT: Final = "it compares single people with classes or records; use shoal attack without --engine spark"
 _OTHERS: Final = {
     "one unknown": Question.SINGLING_OUT, "one wrong": Question.SINGLING_OUT, "missing values": Question.SINGLING_OUT,
@@ -30,41 +32,51 @@ _OTHERS: Final = {
 """Attacks of one machine that are not tried."""
 
 
-def attack_on(
-    engine: Engine, release: Any, truth: Any, policy: Any = None, *, control: Any = None,
-    knows: Sequence[str] | None = None, person: str | None = None, max_memory: Any = None,
-) -> AttackReport:  # fmt: skip
-    """Measure the risks of a release in files. `max_memory` is that of a task."""
-    written = None if policy is None else read_policy(policy)
-    quasi, person, method = _columns(written, knows, person)
-    limit = None if max_memory is None else size_of(max_memory)
-    sink = Format() if written is None else Format.of(written.section("sink"))
-    source = Format(trims=True) if written is None else Format.of_source(written.section("source"))
-    shown, _ = count_classes(engine, _promise(quasi), shares_of(release, "release", sink, limit))
-    known, people = count_classes(engine, _promise(quasi, person), shares_of(truth, "truth", source, limit))
-    outside = 0
-    if control is not None:
-        outside = count_rows(engine, _promise(quasi), shares_of(control, "control", source, limit))
-    people = people if person is not None else known.rows
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What attackers know of a person."""
+
+    method: str
+    quasi: tuple[str, ...]
+    person: str | None
+    """The column of the truth that identifies people; without one each record is another person."""
+
+    def files(self, written: Policy | None, given: Mapping[str, Any]) -> list[File]:
+        """The files that tasks read, of what was given as release, truth and control group."""
+        sink = Format() if written is None else Format.of(written.section("sink"))
+        source = Format(trims=True) if written is None else Format.of_source(written.section("source"))
+        found = []
+        for role, what in given.items():
+            names = (*self.quasi, *((self.person,) if self.person and role == TRUTH else ()))
+            reader = partial(read_columns, names)
+            found += files_of(what, role, sink if role == RELEASE else source, reader)
+        return found
+
+
+def attack_on(place: Place, known: Known) -> AttackReport:
+    """Measure the risks of the release of a place."""
+    shown = count_classes(place, RELEASE, _promise(known.quasi))
+    truth = count_classes(place, TRUTH, _promise(known.quasi, known.person))
+    rows, records, smallest = shown.sums.get("rows", 0), truth.sums.get("rows", 0), shown.least.get("k")
+    people = truth.sums.get("people", 0) if known.person is not None else records
+    outside = place.outline(CONTROL).rows
+    classes = shown.sums.get("classes", 0)
     facts = {
-        "released_rows": shown.rows, "classes": shown.classes, "people": people, "control": outside,
-        "unique_rows": shown.unique, "highest_risk": 1 / shown.smallest if shown.smallest else None,
-        "traced": False, "knows": list(quasi),
+        "released_rows": rows, "classes": classes, "people": people, "control": outside,
+        "unique_rows": shown.sums.get("unique", 0), "highest_risk": 1 / smallest if smallest else None,
+        "traced": False, "knows": list(known.quasi),
     }  # fmt: skip
-    risk = shown.classes / shown.rows if shown.rows else 0.0
-    raw = known.classes / known.rows if known.rows and people == known.rows else None
-    found = _attacks(quasi, risk, shown.rows, 1 / max(people, 1), raw, people, outside)
-    return AttackReport(method, by_question(found), facts)
+    raw = truth.sums["classes"] / records if records and people == records else None
+    found = _attacks(known.quasi, classes / rows if rows else 0.0, rows, 1 / max(people, 1), raw, people, outside)
+    return AttackReport(known.method, by_question(found), facts)
 
 
-def _columns(written: Policy | None, knows: Sequence[str] | None, person: str | None) -> tuple[
-    tuple[str, ...], str | None, str
-]:  # fmt: skip
-    """The quasi-identifiers that attackers know, the column of persons, and the method."""
+def known_to_attackers(written: Policy | None, knows: Sequence[str] | None, person: str | None) -> Known:
+    """What attackers know: what is named, else all quasi-identifiers of the policy."""
     if written is None:
         if not knows:
             raise PolicyError("knows: without a policy, name the quasi-identifiers that attackers know")
-        return tuple(knows), person, "a table"
+        return Known("a table", tuple(knows), person)
     method = str(written.section("anonymize").get("method"))
     if method not in METHODS or method == "z-anonymity" or method.startswith("k^m"):
         raise PolicyError(
@@ -77,7 +89,7 @@ def _columns(written: Policy | None, knows: Sequence[str] | None, person: str | 
     if unknown or (knows is not None and not knows):
         raise PolicyError(f"knows: choose from the quasi-identifiers of the policy, {', '.join(names)}")
     own = None if promise.person == "row" else promise.person
-    return tuple(name for name in names if knows is None or name in knows), own, method
+    return Known(method, tuple(name for name in names if knows is None or name in knows), own)
 
 
 def _promise(quasi: Sequence[str], person: str | None = None) -> TablePromise:

@@ -12,7 +12,6 @@ from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.flexible.judge import audit_flexible
 from shoal.spark.auditor.sets.audit import audit_sets
-from shoal.spark.auditor.tables import audit_table
 from shoal.spark.auditor.tuples.judge import audit_tuples
 from shoal.spark.auditor.z.judge import audit_z
 
@@ -32,8 +31,6 @@ def audit_on(
     """Check a release in files against what its policy promised. `max_memory` is that of a task."""
     written = read_policy(policy)
     limit = None if max_memory is None else size_of(max_memory)
-    if "table" in written.content:
-        return audit_table(engine, written, release, limit)
     method = str(written.section("anonymize").get("method"))
     judge = _JUDGES.get(method)
     if judge is None:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from shoal.auditor.tables.coding import Key
 from shoal.spark.auditor.engine import Message, result
+
+Key = str | tuple[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
