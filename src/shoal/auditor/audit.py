@@ -10,15 +10,16 @@ from typing import Any, Final
 from shoal.auditor.engine import Here, Place
 from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
-from shoal.auditor.flexible.judge import audit_flexible
+from shoal.auditor.flexible.audit import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.sets.judge import audit_sets
+from shoal.auditor.sets.audit import audit_sets
+from shoal.auditor.sets.evidence import formats_of_sets, sets_here
 from shoal.auditor.tables.audit import audit_tables, formats_of_tables, open_tables, reader_of_tables
-from shoal.auditor.tuples.judge import audit_tuples
-from shoal.auditor.z.judge import audit_z
+from shoal.auditor.tuples.audit import audit_tuples
+from shoal.auditor.z.audit import audit_z
 from shoal.errors import PolicyError
 
 METHODS: Final[dict[str, str]] = {
@@ -62,13 +63,11 @@ class Family:
         return self.audit(place, policy, *(inputs.get(role) for role in self.given))
 
 
-# A family that is not written against `Place` yet has the function that audits it in this process.
-Judge = Callable[[Policy, Any, Any, Any], AuditReport]
-FAMILIES: Final[dict[str, Family | Judge]] = {
-    "z": audit_z,
-    "tuples": audit_tuples,
-    "flexible": audit_flexible,
-    "sets": audit_sets,
+FAMILIES: Final[dict[str, Family]] = {
+    "z": Family(audit_z),
+    "tuples": Family(audit_tuples),
+    "flexible": Family(audit_flexible),
+    "sets": Family(audit_sets, ("release",), sets_here, formats_of_sets),
     "table": Family(audit_tables, here=open_tables, formats=formats_of_tables, reader=reader_of_tables),
 }
 
@@ -131,11 +130,9 @@ def audit(
     with limited(max_memory):
         written = read_policy(policy)
         family = FAMILIES[family_of(written)]
-        if isinstance(family, Family):
-            inputs = inputs_of(written, release, truth, trace)
-            with family.here(written, inputs) as place:
-                return family.report(place, written, inputs)
-        return family(written, release, truth, trace)
+        inputs = inputs_of(written, release, truth, trace)
+        with family.here(written, inputs) as place:
+            return family.report(place, written, inputs)
 
 
 def audit_table(
