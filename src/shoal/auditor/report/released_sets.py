@@ -40,6 +40,8 @@ class Groups:
     """The value, as a number."""
     item_words: Words
     """The words of each value, indexed by value number."""
+    of_person: Ints
+    """The group of every person, in the order of epochs and persons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
         group=group[owner[represents[owner]]],
         item=item[represents[owner]],
         item_words=item_words,
+        of_person=group,
     )
 
 
