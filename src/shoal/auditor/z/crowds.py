@@ -56,6 +56,8 @@ def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together:
 
 def _ranks(time: Ints) -> tuple[Ints, Ints]:
     """The different times, rising, and the place of every time among them."""
+    if not len(time):
+        return time, time
     is_later = time[1:] > time[:-1]
     if (is_later | (time[1:] == time[:-1])).all():
         return time[np.append(True, is_later)], np.append(0, np.cumsum(is_later))

@@ -196,7 +196,7 @@ def _with_rows(entries: Relation, released: Relation) -> Relation:
     return Relation({**rows.columns, **entries.columns, "row": np.maximum(entries["row"], -1)})
 
 
-def without_rows(entries: Relation, shape: Shape) -> Relation:
+def without_rows(shape: Shape, entries: Relation) -> Relation:
     """Entries as if none had a released row."""
     there = {"row": np.full(len(entries), -1)} | {name: entries[name] for name in entries if name != "row"}
     return Relation(there | {name: nothing(kind, len(entries)) for name, kind in shape.items() if name not in there})
