@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, has_shape
 
@@ -29,9 +28,6 @@ class Divided:
     def has(self, role: str) -> bool:
         return role in self.files
 
-    def outline(self, role: str) -> Outline:
-        return sum((Outline.of(rows) for rows in self.files.get(role, ())), Outline())
-
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         return [work(rows) for rows in self.files.get(role, ())]
 
@@ -46,16 +42,17 @@ class Divided:
         return [_sent(work(_back(part)), shape) for part in table]
 
     def both(
-        self, left: Parts, right: Parts, by: tuple[str, ...], work: Callable[[Relation, Relation], Relation],
-        shape: Shape,
-    ) -> Parts:  # fmt: skip
+        self, left: Parts, right: Parts, by: tuple[str, ...], work: Callable[[Relation, Relation], Relation], shape: Shape
+    ) -> Parts:
         pairs = zip(self._buckets(left, by), self._buckets(right, by), strict=True)
         return [_sent(work(one, other), shape) for one, other in pairs if len(one) or len(other)]
 
     def divide(self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], T]) -> list[T]:
         return [work(part) for part in self._buckets(table, by) if len(part)]
 
-    def regroup(self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], Relation], shape: Shape) -> Parts:
+    def regroup(
+        self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], Relation], shape: Shape
+    ) -> Parts:
         return [_sent(work(part), shape) for part in self._buckets(table, by) if len(part)]
 
     def along(self, table: Parts, order: tuple[str, ...], work: Callable[[Iterator[Relation]], T]) -> T:

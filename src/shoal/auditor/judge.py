@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
-from shoal.auditor.engine import Here
-from shoal.auditor.evidence import read_evidence
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
@@ -15,17 +12,11 @@ from shoal.auditor.reading.memory import limited
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
-from shoal.auditor.z.audit import audit_z
+from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
-def _audit_z(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
-    found = read_evidence(policy, release, truth, trace)
-    rows = {"release": replace(found.release, odd_rows=found.odd_rows), "truth": found.truth, "trace": found.trace}
-    return audit_z(Here({role: one for role, one in rows.items() if one is not None}), policy)
-
-
 JUDGES: Final[dict[str, Callable[[Policy, Any, Any, Any], AuditReport]]] = {
-    "z-anonymity": _audit_z,
+    "z-anonymity": audit_z,
     "fads": audit_tuples,
     "fads-varied": audit_tuples,
     "fast": audit_tuples,

@@ -22,7 +22,7 @@ from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns, mentioned_people
-from shoal.auditor.trace import RELEASED
+from shoal.auditor.trace import RELEASED, VERDICTS
 from shoal.auditor.z import crowds, epochs, membership, order, pseudonyms, records, withheld
 from shoal.auditor.z.evidence import (
     LINK, decided_shape, entry_shape, join_records, join_rows, level_columns, nothing, other_columns, read_entries,
@@ -169,7 +169,8 @@ class _Audit:
         checks = (*records.ALL, *(records.OF_ROWS if is_linked else ()))
         found = all_found(place.divide(decided, ("record",), partial(_of_records, checks, promise, clock, closed)))
         notes.findings += merged([*found.findings, *records.refused_in_time(_NO_ROWS, clock.in_time)])
-        notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **found.sums}
+        empty = dict.fromkeys((*VERDICTS, "undecided"), 0)
+        notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **empty, **found.sums}
         return clock
 
     def _check_values(self, decided: Table, clock: Clock) -> None:
