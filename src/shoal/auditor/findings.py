@@ -203,6 +203,18 @@ def _worst_line(worst: Mapping[str, Any]) -> str:
     return f"    {start:<20} {active:>8} {worst['shown']:>7}   {worst['unique_share']:.4f}"
 
 
+class CheckFailed(Exception):
+    """A check failed on another machine; says where, never with data."""
+
+
+def where_failed(error: Exception) -> str:
+    """Say what failed and where, without the message, which may contain data."""
+    if isinstance(error, CheckFailed):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+
+
 @dataclass(slots=True)
 class Notes:
     """Collects the findings of all checks."""
@@ -248,10 +260,8 @@ class Notes:
         except (ShoalError, MemoryError):
             raise
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
             self.unchecked(
-                f"The inputs are damaged: a check failed ({where}); nothing after it was checked. "
+                f"The inputs are damaged: a check failed ({where_failed(error)}); nothing after it was checked. "
                 "Write the files again, or report this as a bug of the auditor."
             )
 
