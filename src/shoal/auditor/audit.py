@@ -18,7 +18,7 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
-from shoal.auditor.z.judge import audit_z
+from shoal.auditor.z.audit import audit_z
 from shoal.errors import PolicyError
 
 METHODS: Final[dict[str, str]] = {
@@ -65,7 +65,7 @@ class Family:
 # A family that is not written against `Place` yet has the function that audits it in this process.
 Judge = Callable[[Policy, Any, Any, Any], AuditReport]
 FAMILIES: Final[dict[str, Family | Judge]] = {
-    "z": audit_z,
+    "z": Family(audit_z),
     "tuples": audit_tuples,
     "flexible": audit_flexible,
     "sets": audit_sets,

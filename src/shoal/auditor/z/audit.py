@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,15 +13,15 @@ import pyarrow as pa
 from shoal.auditor.checks import Check, Found, all_found, look, merged
 from shoal.auditor.counting import combined
 from shoal.auditor.engine import Place, Table
+from shoal.auditor.evidence import audit_release
 from shoal.auditor.findings import AuditReport, Finding, Notes
-from shoal.auditor.identifying_columns import ColumnCrowds, measure_crowds, note_identifying, allows_identifying
-from shoal.auditor.layout import check_layout
+from shoal.auditor.identifying_columns import ColumnCrowds, allows_identifying, measure_crowds, note_identifying
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import TEXT, Bools, Ints
-from shoal.auditor.reading.hidden_data import Hidden
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.released_columns import METADATA_SENTENCE, check_columns, mentioned_people
+from shoal.auditor.released_columns import raw_identifier_in_metadata
 from shoal.auditor.trace import RELEASED, VERDICTS
 from shoal.auditor.z import crowds, epochs, membership, order, pseudonyms, records, withheld
 from shoal.auditor.z.evidence import (
@@ -39,15 +39,7 @@ _NO_ROWS: Final = Relation({})
 def audit_z(place: Place, policy: Policy) -> AuditReport:
     """Check the promise of a policy for z-anonymity."""
     promise = read_z_promise(policy)
-    is_numbered = not place.has("truth") or place.outline("truth").is_numbered
-    notes = Notes(counts_rows=promise.person == "row" and is_numbered)
-    with notes.guarded():
-        release = place.outline("release")
-        columns = {name: pa.nulls(0) for name in release.columns}
-        if check_columns(promise.columns, Rows(((columns, np.zeros(0, np.bool_)),), "release", (), release.hidden), notes):
-            check_layout(release.odd_rows, notes)
-            _Audit(place, policy, promise, notes).run()
-    return notes.report(promise.method)
+    return audit_release(place, policy, promise, lambda notes: _Audit(place, policy, promise, notes).run())
 
 
 @dataclass(slots=True)
@@ -260,9 +252,8 @@ class _Audit:
         self.notes.metrics |= _usable(self.place, known)
         persons = place.each(known, _persons, {"person": str})
         people = place.regroup(persons, ("person",), _different, {"person": str})
-        hidden = place.outline("release").hidden
-        mentioned = sum(place.divide(people, ("person",), partial(_count_mentioned, promise, hidden)))
-        self.notes.violation("raw-identifier", METADATA_SENTENCE, count=mentioned)
+        release = replace(place.outline("release"), claims=())
+        self._find(place.divide(people, ("person",), partial(_of_metadata, promise, release)))
         own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
         others = [f"released {name}" for name in place.outline("release").columns if name not in own]
         shape: Shape = {"row": int, "named": bool, **dict.fromkeys(others, str)}
@@ -408,11 +399,6 @@ def _different(rows: Relation) -> Relation:
     return rows.take(np.unique(rows.codes("person"), return_index=True)[1])
 
 
-def _count_mentioned(promise: ZPromise, hidden: Hidden, people: Relation) -> int:
-    texts = pa.chunked_array([pa.array(people["person"].texts, TEXT)])
-    return len(mentioned_people(texts, promise.columns, hidden))
-
-
 def _named(name: str, people: Relation, rows: Relation) -> Relation:
     return rows.having(named=rows["named"] | pseudonyms.marked(rows[name], people[name].texts))
 
@@ -506,6 +492,11 @@ def _of_z(promise: ZPromise, clock: Clock, rows: Relation) -> Found:
 
 def _of_times(rows: Relation) -> Found:
     return Found(look(rows, (membership.not_in_truth, membership.more_often)))
+
+
+def _of_metadata(promise: ZPromise, release: Outline, people: Relation) -> Found:
+    texts = pa.chunked_array([people["person"].to_arrow()])
+    return Found(look(release, (raw_identifier_in_metadata,), texts, promise.columns))
 
 
 def _of_names(rows: Relation) -> Found:
