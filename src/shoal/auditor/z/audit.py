@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +14,31 @@ from shoal.auditor.checks import Check, Found, all_found, look, merged
 from shoal.auditor.counting import combined
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.evidence import audit_release
-from shoal.auditor.findings import AuditReport, Finding, Notes
+from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.identifying_columns import ColumnCrowds, allows_identifying, measure_crowds, note_identifying
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape, Texts
+from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.released_columns import raw_identifier_in_metadata
+from shoal.auditor.sorting import distinct, firsts
 from shoal.auditor.trace import RELEASED, VERDICTS
 from shoal.auditor.z import crowds, epochs, membership, order, pseudonyms, records, withheld
 from shoal.auditor.z.evidence import (
-    LINK, decided_shape, entry_shape, join_records, join_rows, level_columns, nothing, other_columns, read_entries,
-    read_records, read_released, record_shape, verdicts_of, without_rows,
+    LINK,
+    decided_shape,
+    entry_shape,
+    join_records,
+    join_rows,
+    level_columns,
+    nothing,
+    read_entries,
+    read_records,
+    read_released,
+    record_shape,
+    verdicts_of,
+    without_rows,
 )  # fmt: skip
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Attribute, Target, ZPromise, read_z_promise
@@ -396,7 +408,7 @@ def _persons(rows: Relation) -> Relation:
 
 
 def _different(rows: Relation) -> Relation:
-    return rows.take(np.unique(rows.codes("person"), return_index=True)[1])
+    return rows.take(firsts(rows.codes("person")))
 
 
 def _named(name: str, people: Relation, rows: Relation) -> Relation:
@@ -422,12 +434,12 @@ def _counting(rows: Relation) -> Relation:
 
 def _count_people(rows: Relation) -> tuple[int, int, dict[int, int]]:
     people, of_epochs = epochs.active_people(rows)
-    return people, len(np.unique(rows.codes("person")[rows["is_shown"]])), of_epochs
+    return people, len(firsts(rows.codes("person")[rows["is_shown"]])), of_epochs
 
 
 def _epochs_of(rows: Relation) -> tuple[int, set[int]]:
     """How many rows have a known person, and the epochs of readable rows."""
-    return int(pseudonyms.is_linked(rows).sum()), set(np.unique(rows["shown epoch"][rows["readable"]]).tolist())
+    return int(pseudonyms.is_linked(rows).sum()), set(distinct(rows["shown epoch"][rows["readable"]]).tolist())
 
 
 def _linked_people(rows: Relation) -> Relation:
@@ -461,7 +473,7 @@ def _someone(person: str, shape: Shape, rows: Relation) -> Relation:
 
 
 def _count_different(rows: Relation) -> int:
-    return len(np.unique(rows.codes("someone")))
+    return len(firsts(rows.codes("someone")))
 
 
 def _crowds_of(by: tuple[str, ...], of_class: tuple[str, ...], z: int, rows: Relation) -> ColumnCrowds:
@@ -509,7 +521,7 @@ def _of_pseudonyms(promise: ZPromise, forms: frozenset[str], rows: Relation) -> 
         checks += [pseudonyms.raw_identifier, pseudonyms.disguised_identifier, pseudonyms.hashed_with_epoch,
                    pseudonyms.pseudonym_shared]  # fmt: skip
     codes = rows.codes("pseudonym")
-    return Found(look(rows, checks, promise, forms), {"pseudonyms": len(np.unique(codes[codes >= 0]))})
+    return Found(look(rows, checks, promise, forms), {"pseudonyms": len(firsts(codes[codes >= 0]))})
 
 
 def _of_people(rows: Relation) -> tuple[Found, Ints]:

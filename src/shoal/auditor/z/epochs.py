@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.checks import Answer, check
-from shoal.auditor.counting import combined, dense
+from shoal.auditor.counting import combined
 from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.report.released_sets import group_sets
-from shoal.auditor.sorting import order_of
+from shoal.auditor.sorting import dense, distinct, firsts, order_of
 from shoal.auditor.z.evidence import NO_EPOCH
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Target, ZPromise
@@ -46,7 +46,7 @@ class Epoch:
 def epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
     """Group the pseudonyms of every epoch by their sets of values."""
     rows = rows.take(rows["readable"] & (rows.codes("pseudonym") >= 0))
-    numbers, epoch = np.unique(rows["shown epoch"], return_inverse=True)
+    numbers, epoch = distinct(rows["shown epoch"]), dense(rows["shown epoch"])
     groups = group_sets(epoch, rows.codes("pseudonym"), _items(promise, rows))
     order = np.argsort(groups.epoch, kind="stable")
     bounds = np.searchsorted(groups.epoch[order], np.arange(len(numbers) + 1))
@@ -71,9 +71,9 @@ def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
 def active_people(rows: Relation) -> tuple[int, dict[int, int]]:
     """Count the people of some records: all of them, and those of every epoch."""
     person = rows.codes("person")
-    first = np.unique(combined([person, dense(rows["epoch"])], len(rows)), return_index=True)[1]
+    first = firsts(combined([person, dense(rows["epoch"])], len(rows)))
     epochs, count = np.unique(rows["epoch"][first], return_counts=True)
-    return len(np.unique(person)), dict(zip(epochs.tolist(), count.tolist(), strict=True))
+    return len(firsts(person)), dict(zip(epochs.tolist(), count.tolist(), strict=True))
 
 
 def describe_epochs(
@@ -155,7 +155,7 @@ def shared_sets(promise: ZPromise, k: int, rows: Relation) -> Relation:
 
 def _is_first(keys: Ints) -> Bools:
     found = np.zeros(len(keys), np.bool_)
-    found[np.unique(keys, return_index=True)[1]] = True
+    found[firsts(keys)] = True
     return found
 
 

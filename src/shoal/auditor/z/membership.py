@@ -8,9 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.checks import check
-from shoal.auditor.counting import Paths, dense, pair_codes, surplus
+from shoal.auditor.counting import Paths, pair_codes, surplus
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
+from shoal.auditor.sorting import dense
 from shoal.auditor.z.evidence import numbered, picked
 from shoal.auditor.z.promise import ZPromise
 from shoal.auditor.z.records import same_spelling

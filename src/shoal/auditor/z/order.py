@@ -13,7 +13,7 @@ import numpy.typing as npt
 from shoal.auditor.checks import check
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.sorting import order_of
+from shoal.auditor.sorting import distinct, order_of
 from shoal.auditor.trace import DEAD
 from shoal.auditor.z.evidence import NO_EPOCH
 from shoal.auditor.z.promise import ZPromise
@@ -70,7 +70,7 @@ def follow(promise: ZPromise, parts: Iterator[Relation]) -> Clock:
         peak = np.maximum.accumulate(usable)
         newest = int(peak[-1])
         clock.in_time += int((rows["is_late"] & (time >= peak[:-1] - promise.lateness_ns)).sum())
-        for number in np.unique(start[rows["accepted"]]).tolist():
+        for number in distinct(start[rows["accepted"]]).tolist():
             own = rows["accepted"] & (start == number)
             times = np.insert(time[own], 0, newest_of.get(number, _LONG_AGO))
             peak = np.maximum.accumulate(times)

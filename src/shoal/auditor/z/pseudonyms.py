@@ -13,22 +13,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.auditor.checks import Answer, check
 from shoal.auditor.counting import combined
 from shoal.auditor.findings import Severity
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.sorting import order_of
+from shoal.auditor.sorting import distinct, firsts, order_of
 from shoal.auditor.z.promise import ZPromise
 
 _LOOKED_AT: Final = 200_000
 """Patterns are looked for in this many pseudonyms, the first ones."""
-_PSEUDONYM = re.compile(r"[0-9a-f]{32}")
+_PSEUDONYM: Final = "^[0-9a-f]{32}$"
+_NOT_PLAIN: Final = re.compile("[^0-9a-z]")
+_PLAIN_HASHES: Final = (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha512)
 
 KNOWN_PAIRS: Final = 4
 """Pairs of a person and an epoch to try if their pseudonym is known: one is enough if all are hashed alike."""
@@ -54,40 +59,45 @@ _ANOTHER: Final = "Replace the method that makes pseudonyms: it must be a keyed 
 def disguises(people: Relation) -> Relation:
     """What anyone can compute from the identifiers of the truth: themselves, respelt, as hex, hashed without a key."""
     persons = people["person"]
-    known = [persons.texts[code] for code in np.unique(persons.codes[persons.codes >= 0]).tolist()]
+    known = [persons.texts[code] for code in persons.codes.tolist()]
     others = [form for person in known for form in _disguises(person)]
     count = len(known) + len(others)
     return Relation({"pseudonym": Texts(np.arange(count), known + others), "is_raw": np.arange(count) < len(known)})
 
 
-def _disguises(person: str) -> Iterator[str]:
-    data = person.encode("utf-8", "surrogatepass")
-    yield re.sub("[^0-9a-z]", "", person.lower())
-    yield data.hex()[:32]
-    for make in (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha512):
-        yield make(data, usedforsecurity=False).hexdigest()[:32]
+def _disguises(person: str) -> tuple[str, ...]:
+    data, low = person.encode("utf-8", "surrogatepass"), person.lower()
+    plain = low if low.isascii() and low.isalnum() else _NOT_PLAIN.sub("", low)
+    hashed = [make(data, usedforsecurity=False).hexdigest()[:32] for make in _PLAIN_HASHES]
+    return plain, data.hex()[:32], *hashed
 
 
 def unmasked(forms: Relation, rows: Relation) -> Relation:
     """Mark released rows whose person is an identifier of the truth, or a form of one."""
     names, codes, is_raw = forms["pseudonym"].texts, forms.codes("pseudonym"), forms["is_raw"]
     for column, which in (("raw", is_raw), ("disguised", ~is_raw)):
-        known = {names[code] for code in codes[which].tolist()}
-        rows = rows.having(**{column: marked(rows["pseudonym"], known)})
+        is_one = np.zeros(len(names), np.bool_)
+        is_one[codes[which]] = True
+        rows = rows.having(**{column: marked(rows["pseudonym"], compress(names, is_one.tolist()))})
     return rows
 
 
 def marked(texts: Texts, known: Iterable[str]) -> Bools:
     """Mark the rows whose text is one of some texts."""
     wanted = known if isinstance(known, set | frozenset) else set(known)
-    found: Bools = np.array([*(text in wanted for text in texts.texts), False], np.bool_)[texts.codes]
-    return found
+    found = np.zeros(len(texts.texts) + 1, np.bool_)  # -1 picks the last
+    found[:-1] = np.fromiter(map(wanted.__contains__, texts.texts), np.bool_, len(texts.texts))
+    return found[texts.codes]
 
 
 def is_well_formed(texts: Texts) -> Bools:
     """Mark the rows whose text is a pseudonym."""
-    found: Bools = np.array([*(bool(_PSEUDONYM.fullmatch(text)) for text in texts.texts), False], np.bool_)[texts.codes]
-    return found
+    return np.append(_fits(texts.texts), False)[texts.codes]  # -1 picks the last
+
+
+def _fits(texts: Sequence[str]) -> Bools:
+    found = pc.match_substring_regex(pa.array(texts, TEXT), _PSEUDONYM)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
 
 @of_pseudonyms("unreadable-row", "A released row cannot be read or has no time.",
@@ -259,7 +269,7 @@ def first_of_each(rows: Relation) -> Relation:
     """Every pseudonym once, at the first row that has it."""
     rows = rows.only("row", "pseudonym").take(is_well_formed(rows["pseudonym"]))
     rows = rows.take(order_of(rows["row"]))
-    return rows.take(np.sort(np.unique(rows.codes("pseudonym"), return_index=True)[1]))
+    return rows.take(np.sort(firsts(rows.codes("pseudonym"))))
 
 
 def first_pseudonyms(parts: Iterable[Relation]) -> Relation:
@@ -326,8 +336,8 @@ def shared_parts(texts: Sequence[str]) -> int:
     Ten million texts share 16 digits at one place twice with a chance below 1e-11.
     """
     data = _bytes_of(texts)
-    halves = (np.ascontiguousarray(data[:, at : at + 8]).view(np.uint64).ravel() for at in (0, 4, 8))
-    repeated = max((len(half) - len(np.unique(half)) for half in halves), default=0)
+    halves = (np.ascontiguousarray(data[:, at : at + 8]).view(np.int64).ravel() for at in (0, 4, 8))
+    repeated = max((len(half) - len(distinct(half)) for half in halves), default=0)
     return repeated if repeated >= 2 else 0
 
 
@@ -335,7 +345,8 @@ def steps(texts: Sequence[str]) -> int:
     """Count pseudonyms, in order of appearance, that follow the one before by a step that occurs again, or are near."""
     words = _bytes_of(texts).view(">u8").astype(np.uint64)
     apart = _differences(words)
-    again = len(apart) - len(np.unique(apart, axis=0))
+    ordered = apart[np.lexsort(apart.T)]
+    again = int((ordered[1:] == ordered[:-1]).all(axis=1).sum())
     gaps = _differences(words[np.lexsort((words[:, 1], words[:, 0]))])
     near = int(((gaps[:, 0] == 0) & (gaps[:, 1] < _NEAR)).sum())
     return max(again, near if near >= 2 else 0)
@@ -358,12 +369,13 @@ def kept_digits(rows: Relation) -> Ints:
     rows = rows.take(is_linked(rows))
     order = order_of(rows.codes("person"), rows["shown epoch"], rows["row"])
     person, epoch, shown = rows.codes("person")[order], rows["shown epoch"][order], rows.codes("pseudonym")[order]
+    fits = _fits(texts := rows["pseudonym"].texts)
+    digits = digits_of(list(compress(texts, fits.tolist())))
+    place = np.where(fits, np.cumsum(fits) - 1, -1)[shown]  # among those that are pseudonyms
     follows = (person[1:] == person[:-1]) & (epoch[1:] != epoch[:-1]) & (shown[1:] != shown[:-1])
-    before, after, texts = shown[:-1][follows], shown[1:][follows], rows["pseudonym"].texts
-    pairs = [(texts[one], texts[other]) for one, other in zip(before.tolist(), after.tolist(), strict=True)]
-    pairs = [pair for pair in pairs if all(map(_PSEUDONYM.fullmatch, pair))]
-    same = digits_of([one for one, _ in pairs]) == digits_of([other for _, other in pairs])
-    return np.append(same.sum(axis=0), len(pairs))
+    follows &= (place[1:] >= 0) & (place[:-1] >= 0)
+    same = digits[place[:-1][follows]] == digits[place[1:][follows]]
+    return np.append(same.sum(axis=0), len(same))
 
 
 @of_people("pseudonym-across-epochs", "Parts of pseudonyms stay the same over epochs: people can be linked.", advice=_ANOTHER)

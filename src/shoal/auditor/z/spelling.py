@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.auditor.checks import check
-from shoal.auditor.counting import combined, dense
+from shoal.auditor.counting import combined
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, plain
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.sorting import dense
 from shoal.auditor.spelling import are_mixed, are_text, odd_spellings, spelt
 from shoal.auditor.z.evidence import coded, nothing
 from shoal.auditor.z.promise import ZPromise
