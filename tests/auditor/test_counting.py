@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from shoal.auditor.counting import Paths, dense, pair_codes, surplus
 from shoal.auditor.hierarchies.hierarchy import Separated
-from shoal.auditor.z.crowds import crowds, lone_links
+from shoal.auditor.z.crowds import crowds
+from shoal.auditor.z.membership import lone_links
 from tests.reference.effort import tries
 
 BIG = 2**62

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from shoal.auditor.hierarchies.hierarchy import Hierarchy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, plain
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.sorting import dense as dense
+from shoal.auditor.sorting import distinct
 
 
 def shared_codes(*columns: Any) -> tuple[list[str], list[Ints]]:
@@ -65,15 +67,6 @@ def is_someone(person: Ints, persons: list[str]) -> Bools:
     return np.array([bool(text) for text in persons] + [False])[person]  # code -1 picks the last
 
 
-def dense(*keys: Ints) -> Ints:
-    """Number the different combinations of some keys from 0."""
-    combined = np.unique(keys[0], return_inverse=True)[1]
-    for key in keys[1:]:
-        values, inverse = np.unique(key, return_inverse=True)
-        combined = np.unique(combined * len(values) + inverse, return_inverse=True)[1]
-    return combined
-
-
 def numbered(values: Any) -> tuple[Any, Ints]:
     """Return the different values and, for every value, the number of its own among them (in order of appearance)."""
     encoded = pa.array(values).dictionary_encode()
@@ -100,7 +93,7 @@ def combined(columns: list[Ints], length: int) -> Ints:
 def people_of(group: Ints, person: Ints, count: int = 0) -> Ints:
     """Count the different persons of every group; both are numbers from 0."""
     width = int(person.max(initial=0)) + 1
-    return np.bincount(np.unique(group * width + person) // width, minlength=count)
+    return np.bincount(distinct(group * width + person) // width, minlength=count)
 
 
 def sum_by(group: Ints, numbers: Ints | Bools, count: int) -> Ints:

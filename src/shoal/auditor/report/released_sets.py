@@ -16,6 +16,7 @@ import numpy.typing as npt
 from shoal.auditor.counting import dense, sum_by
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.report.windows_report import Cost
+from shoal.auditor.sorting import distinct, firsts
 
 Words = npt.NDArray[np.uint64]
 """Two 64-bit words per row."""
@@ -40,6 +41,8 @@ class Groups:
     """The value, as a number."""
     item_words: Words
     """The words of each value, indexed by value number."""
+    of_person: Ints
+    """The group of every person, in the order of epochs and persons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Savings:
 def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
     """Group people by their sets; every released row has an epoch, a person, and a value or -1 in each of ``items``."""
     someone = dense(epoch, person)
-    first = np.unique(someone, return_index=True)[1]
+    first = firsts(someone)
     owner, item = _distinct(someone, items)
     random = np.random.default_rng(_SEED)
     item_words = _random_words(random, int(item.max(initial=-1)) + 1)
@@ -65,7 +68,7 @@ def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
     bounds = np.searchsorted(owner, np.arange(len(first) + 1))
     words = epoch_words[epoch[first]] + _sums(item_words[item], bounds)
     group = number_words(words)
-    representative = np.unique(group, return_index=True)[1]  # one person of each group, in the order of groups
+    representative = firsts(group)  # one person of each group, in the order of groups
     represents = np.zeros(len(first), np.bool_)
     represents[representative] = True
     return Groups(
@@ -76,6 +79,7 @@ def group_sets(epoch: Ints, person: Ints, items: list[Ints]) -> Groups:
         group=group[owner[represents[owner]]],
         item=item[represents[owner]],
         item_words=item_words,
+        of_person=group,
     )
 
 
@@ -127,7 +131,7 @@ def _distinct(someone: Ints, items: list[Ints]) -> tuple[Ints, Ints]:
     has_value: Bools = item >= 0
     owner, item = owner[has_value], item[has_value]
     stride = int(item.max(initial=0)) + 1
-    owner, item = np.divmod(np.unique(owner * stride + item), stride)
+    owner, item = np.divmod(distinct(owner * stride + item), stride)
     return owner, item
 
 

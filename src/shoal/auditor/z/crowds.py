@@ -1,27 +1,30 @@
-"""Count the people who showed every released value: exactly with a trace, an upper bound without one."""
+"""Count the people who showed every value: exactly with a trace, an upper bound without one."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import pair_codes, surplus
-from shoal.auditor.findings import Notes
+from shoal.auditor.checks import Answer, Found, check, look
+from shoal.auditor.counting import Paths, pair_codes
+from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.z.aligned import Aligned
-from shoal.auditor.z.promise import Attribute, ZPromise
+from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.sorting import order_of
+from shoal.auditor.z.evidence import numbered
+from shoal.auditor.z.order import Clock
+from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.residual import Climbs, strict_crowds
-from shoal.auditor.z.trace import Decisions
 
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
-_BELOW_Z: Final = "A value was released that fewer than z people had shown within the window."
-_RESIDUAL: Final = {
-    "loose": "A generalized value was released that fewer than z people had shown, "
-    "not counting those already released below it.",
-    "strict": "A generalized value was released that fewer than z people had shown, "
-    "not counting those who were, or would be now, released below it.",
-}
+COUNTED: Final[Shape] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
+                         "general": bool, "held": bool}  # fmt: skip
+"""What is found out about the value of every accepted record: see `counted`."""
+
+
+# ---- the sweep
 
 
 def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together: bool) -> Ints:
@@ -36,18 +39,29 @@ def crowds(value: Ints, person: Ints, time: Ints, window: int, *, ties_together:
     """
     if not len(value):
         return np.zeros(0, np.int64)
-    order = np.argsort(value, kind="stable")
-    value, person, time = value[order], person[order], time[order]
-    moments, rank = np.unique(time, return_inverse=True)
-    stamp = value * len(moments) + rank  # rises with value, then time
-    outlived = np.searchsorted(moments, _later(time, window), side="right")
-    expiry = np.searchsorted(stamp, value * len(moments) + outlived)
+    moments, rank = _ranks(time)
+    outlived = np.searchsorted(moments, _later(moments, window), side="right")
+    order = order_of(value)
+    value, person, rank = value[order], person[order], rank[order]
+    offset = value * len(moments)
+    stamp = offset + rank  # rises with value, then time
+    expiry = np.searchsorted(stamp, offset + outlived[rank])
     slot = np.searchsorted(stamp, stamp) if ties_together else np.arange(len(value))
     end = np.minimum(expiry, _next_slot(value, person, slot))
     change = np.bincount(slot, minlength=len(value) + 1) - np.bincount(end, minlength=len(value) + 1)
     counts = np.empty(len(value), np.int64)
     counts[order] = np.cumsum(change)[slot]
     return counts
+
+
+def _ranks(time: Ints) -> tuple[Ints, Ints]:
+    """The different times, rising, and the place of every time among them."""
+    if not len(time):
+        return time, time
+    is_later = time[1:] > time[:-1]
+    if (is_later | (time[1:] == time[:-1])).all():
+        return time[np.append(True, is_later)], np.append(0, np.cumsum(is_later))
+    return np.unique(time, return_inverse=True)
 
 
 def _later(time: Ints, window: int) -> Ints:
@@ -57,141 +71,150 @@ def _later(time: Ints, window: int) -> Ints:
 
 def _expiry(time: Ints, start: Ints, window: int) -> Ints:
     """Return the position of the first record, of those in order of start and time, whose window excludes each one."""
-    moments, rank = np.unique(time, return_inverse=True)
+    moments, rank = _ranks(time)
     outlived = np.searchsorted(moments, _later(time, window), side="right")
     return np.searchsorted(start * len(moments) + rank, start * len(moments) + outlived)
 
 
 def _next_slot(value: Ints, person: Ints, slot: Ints) -> Ints:
     """Return where the same person shows the same value next; the end if never."""
-    pair = value * (int(person.max()) + 1) + person
-    order = np.argsort(pair, kind="stable")
+    order = order_of(value, person)
+    value, person = value[order], person[order]
     following = np.full(len(slot), len(slot), np.int64)
-    same = pair[order[1:]] == pair[order[:-1]]
+    same = (value[1:] == value[:-1]) & (person[1:] == person[:-1])
     following[order[:-1][same]] = slot[order[1:][same]]
     return following
 
 
-def check_exactly(aligned: Aligned, attribute: Attribute, decisions: Decisions, notes: Notes) -> Ints:
-    """Check every decision by the records decided before it and by what had been released of them.
+# ---- with the trace
 
-    Return the accepted rows whose value was suppressed although z people had shown it.
 
-    A record counts for the labels of its path up to the released one, or for all of them if it was suppressed:
-    a record released at a strict descendant of a label does not count for the label. By the strict residual rule it
-    does not count either while a strict descendant on its path passes.
+def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation) -> Relation:  # noqa: FBT001
+    """Find out about every accepted record whether its value was released as it should be.
+
+    A record counts for the labels of its path up to the released one, or for all of them if it was suppressed: a record
+    released at a strict descendant of a label does not count for the label. By the strict residual rule it does not
+    count either while a strict descendant on its path passes. Rows decided earlier count, in the order of start, time
+    and arrival. With `has_levels` the trace says at which level values passed z: some are removed afterwards.
     """
-    values, rows = aligned.values[attribute.name], decisions.accepted
-    known, published = values.truth[rows], np.full(len(rows), -1, np.int64)
-    if len(values.shown):
-        published = np.where(decisions.shown_at >= 0, values.shown[decisions.shown_at], -1)
-    is_out, level = published >= 0, values.paths.level(known, published)
+    start = clock.starts(rows["record"])
+    order = order_of(start, rows["time"], rows["record"])
+    labels, (known, published) = numbered(rows[f"true {attribute.name}"], rows[f"released {attribute.name}"])
+    known, published, start, time = known[order], published[order], start[order], rows["time"][order]
+    paths, person = Paths(labels, attribute.hierarchy), rows.codes("person")[order]
+    is_out, level = published >= 0, paths.level(known, published)
     wrong = is_out & (level < 0)
-    if decisions.passed is not None:  # values that passed z may have been removed later, to protect combinations
-        wrong |= is_out & (level != decisions.passed[attribute.name])
-        level = decisions.passed[attribute.name]
-    marked = _marked(decisions.shown_at[wrong], aligned)
-    if attribute.generalizes:
-        notes.violation("wrong-label", "A released label is not above the record's value.", rows=marked)
-    else:
-        notes.violation("wrong-value", "A released value is not the record's value.", rows=marked)
-    owner, step, label = values.paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
+    if has_levels:
+        passed = rows[f"level {attribute.name}"][order]
+        wrong |= is_out & (level != passed)
+        level = passed
+    owner, step, label = paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
     # Nothing counts across a restart of the stream: every start has its own labels.
-    label += decisions.start[owner] * (int(label.max(initial=0)) + 1)
-    person, time = aligned.person[rows], aligned.time[rows]
+    label += start[owner] * (int(label.max(initial=0)) + 1)
     if attribute.generalizes and attribute.residual == "strict":
-        climbs = Climbs(owner, step == 0, values.paths.length(known)[owner] - 1 - step, label)
-        crowd = strict_crowds(climbs, person, _expiry(time, decisions.start, attribute.window_ns), attribute.z)
+        climbs = Climbs(owner, step == 0, paths.length(known)[owner] - 1 - step, label)
+        crowd = strict_crowds(climbs, person, _expiry(time, start, attribute.window_ns), attribute.z)
     else:
         crowd = crowds(label, person[owner], time[owner], attribute.window_ns, ties_together=False)
-    z = decisions.z[attribute.name]
-    lower = int(((z >= 0) & (z < attribute.z)).sum())
-    notes.violation("z-lowered", "The trace says a lower z was in force than promised.", count=lower)
+    z = rows[f"z {attribute.name}"][order]
     final, enough = step == level[owner], crowd >= np.maximum(z, attribute.z)[owner]
-    failed = owner[final & ~enough]
-    _note_below(_marked(decisions.shown_at[failed[is_out[failed]]], aligned), attribute, notes)
-    unfounded = len(failed) - int(is_out[failed].sum()) + int((level >= values.paths.length(known)).sum())
-    notes.violation("trace-level", "The trace says that a value passed z although it did not.", count=unfounded)
-    better = np.unique(owner[~final & enough])
-    is_released = level[better] >= 0
-    notes.warning("too-general", "A more specific label could have been released.", count=int(is_released.sum()))
-    _note_smallest(crowd[final & is_out[owner]], attribute, notes)
-    held: Ints = better[~is_released]
-    return held
+    failed, better = np.zeros((2, len(rows)), np.bool_)
+    failed[owner[final & ~enough]] = better[owner[~final & enough]] = True
+    people = np.full(len(rows), -1, np.int64)
+    people[owner[final]] = crowd[final]
+    found = {
+        "crowd": people, "is_out": is_out, "wrong": wrong, "low": (z >= 0) & (z < attribute.z),
+        "below": failed & is_out, "unfounded": (failed & ~is_out) | (level >= paths.length(known)),
+        "general": better & (level >= 0), "held": better & (level < 0),
+    }  # fmt: skip
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return rows.having(**{name: column[back] for name, column in found.items()})
 
 
-def note_held_back(count: int, notes: Notes) -> None:
-    """Warn of values that were suppressed without need."""
-    notes.warning("held-back", "A value was suppressed although z people had shown it.", count=count)
+def check_counted(attribute: Attribute, rows: Relation, *, is_final: bool) -> Found:
+    """Check the values of accepted records; what was held back is final unless a target may ask for it."""
+    checks = [wrong_label if attribute.generalizes else wrong_value, z_lowered, below_z, trace_level, too_general]
+    checks += [held_back] * is_final
+    crowd = rows["crowd"][rows["is_out"] & (rows["crowd"] >= 0)]
+    return Found(look(rows, checks, attribute), least={"crowd": int(crowd.min()) if len(crowd) else None})
 
 
-def _marked(rows: Ints, aligned: Aligned) -> Bools:
-    marked = np.zeros(len(aligned.shown_time), np.bool_)
-    marked[rows] = True
-    return marked
+of_values = partial(check, families=("z",), by="value", needs=("truth", "trace"))
+_NOT_OURS: Final = "The row shows what its record does not say: do not publish this release."
+_RESIDUAL: Final = {
+    "loose": "A generalized value was released that fewer than z people had shown, "
+    "not counting those already released below it.",
+    "strict": "A generalized value was released that fewer than z people had shown, "
+    "not counting those who were, or would be now, released below it.",
+}
 
 
-def _note_below(rows: Bools, attribute: Attribute, notes: Notes) -> None:
-    sentence = _RESIDUAL[attribute.residual] if attribute.generalizes else _BELOW_Z
-    notes.violation("below-z", sentence, rows=rows)
+@of_values("wrong-value", "A released value is not the record's value.", advice=_NOT_OURS)
+def wrong_value(rows: Relation, *_: Any) -> Bools:
+    return rows["wrong"]
 
 
-def _note_smallest(crowd: Ints, attribute: Attribute, notes: Notes) -> None:
-    smallest = notes.metrics.setdefault("smallest_crowd", {})
-    smallest[attribute.name] = int(crowd.min()) if len(crowd) else None
+@of_values("wrong-label", "A released label is not above the record's value.", advice=_NOT_OURS)
+def wrong_label(rows: Relation, *_: Any) -> Bools:
+    return rows["wrong"]
 
 
-def check_bounds(aligned: Aligned, promise: ZPromise, counted: Bools, notes: Notes) -> None:
-    """Check against the largest possible number of people: those of all records up to the released time."""
-    rows = np.flatnonzero(counted)
-    rows = rows[np.argsort(aligned.time[rows], kind="stable")]
-    for attribute in promise.attributes:
-        values = aligned.values[attribute.name]
-        owner, _, label = values.paths.expand(values.truth[rows])
-        time = aligned.time[rows][owner]
-        crowd = crowds(label, aligned.person[rows][owner], time, attribute.window_ns, ties_together=True)
-        shown = np.flatnonzero((values.shown >= 0) & aligned.shown_readable)
-        known, asked = pair_codes((label, time), (values.shown[shown], aligned.shown_time[shown]))
-        behind = np.zeros(int(max(known.max(initial=0), asked.max(initial=0))) + 1, np.int64)
-        behind[known] = crowd
-        found = behind[asked]
-        # A value that the truth does not have at that time is invented, not below z: reported elsewhere.
-        _note_below(_marked(shown[(found > 0) & (found < attribute.z)], aligned), attribute, notes)
-        _note_smallest(found[found > 0], attribute, notes)
+@of_values("below-z", "A value was released that fewer than z people had shown within the window.", needs=("truth",),
+           advice="The value may point to the few people who have it: do not publish this release.")  # fmt: skip
+def below_z(rows: Relation, attribute: Attribute) -> Answer:
+    return Answer(rows["below"], sentence=_RESIDUAL[attribute.residual] if attribute.generalizes else None)
 
 
-def lone_links(known: Ints, shown: Ints) -> Ints:
-    """Link shown rows to known rows if the key is unique on both sides; else -1."""
-    size = int(max(known.max(initial=-1), shown.max(initial=-1))) + 1
-    place = np.full(size, -1, np.int64)
-    place[known] = np.arange(len(known))
-    lone = (np.bincount(known, minlength=size) == 1) & (np.bincount(shown, minlength=size) == 1)
-    return np.where(lone, place, -1)[shown]
+@of_values("z-lowered", "The trace says a lower z was in force than promised.",
+           advice="The release was made with weaker settings than the policy promises: run it again with the policy.")  # fmt: skip
+def z_lowered(rows: Relation, *_: Any) -> int:
+    return int(rows["low"].sum())
 
 
-def check_membership(aligned: Aligned, promise: ZPromise, notes: Notes) -> Ints:
-    """Check that rows are in the truth, at least as often; link those that can be only one record.
+@of_values("trace-level", "The trace says that a value passed z although it did not.",
+           advice="People were counted in another way than promised: do not publish this release.")  # fmt: skip
+def trace_level(rows: Relation, *_: Any) -> int:
+    return int(rows["unfounded"].sum())
 
-    A label may stand for any value below it. Labels nest, so enough records exist for all rows exactly when,
-    for every label, no more rows are released at or below it than there are records below it.
+
+@of_values("too-general", "A more specific label could have been released.", severity=Severity.WARNING,
+           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+def too_general(rows: Relation, *_: Any) -> int:
+    return int(rows["general"].sum())
+
+
+@of_values("held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
+           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+def held_back(rows: Relation, *_: Any) -> int:
+    return int(rows["held"].sum())
+
+
+# ---- without the trace
+
+
+def bounded(attribute: Attribute, known: Relation, rows: Relation) -> Relation:
+    """Add to released rows the most people who can have shown their value, at any order of equal times.
+
+    0 for a value that the truth does not have at that time: it is invented, not below z, and reported elsewhere.
     """
-    usable, readable = np.flatnonzero(aligned.usable), np.flatnonzero(aligned.shown_readable)
-    keys, shown_keys = aligned.keys()
-    keys, shown_keys = keys[usable], shown_keys[readable]
-    absent, extra = surplus(keys, shown_keys)
-    link = lone_links(keys, shown_keys)
-    for attribute in promise.attributes:
-        values = aligned.values[attribute.name]
-        shown = values.shown[readable]
-        owner, _, label = values.paths.expand(values.truth[usable])
-        shown_owner, _, shown_label = values.paths.expand(shown)
-        pair = pair_codes((keys[owner], label), (shown_keys[shown_owner], shown_label))
-        for marks, found in zip((absent, extra), surplus(*pair), strict=True):
-            marks[shown_owner[found]] = True
-        absent |= (shown >= 0) & (values.paths.length(shown) == 0)
-    notes.violation("not-in-truth", "A released row is not in the truth.", rows=_marked(readable[absent], aligned))
-    repeated = _marked(readable[extra & ~absent], aligned)
-    notes.violation("more-often-than-truth", "A row was released more often than it is in the truth.", rows=repeated)
-    linked = np.full(len(aligned.shown_time), -1, np.int64)
-    linked[readable] = np.where(link >= 0, usable[link], -1) if len(usable) else -1
-    return linked
+    name = f"released {attribute.name}"
+    labels, (true, shown) = numbered(known[name], rows[name])
+    order = order_of(known["time"])
+    owner, _, label = Paths(labels, attribute.hierarchy).expand(true[order])
+    time, person = known["time"][order][owner], known.codes("person")[order][owner]
+    crowd = crowds(label, person, time, attribute.window_ns, ties_together=True)
+    counts = (shown >= 0) & rows["readable"]
+    pairs, asked = pair_codes((label, time), (shown[counts], rows["at"][counts]))
+    behind = np.zeros(int(max(pairs.max(initial=0), asked.max(initial=0))) + 1, np.int64)
+    behind[pairs] = crowd
+    found = np.zeros(len(rows), np.int64)
+    found[counts] = behind[asked]
+    return rows.having(crowd=found)
+
+
+def check_bounded(attribute: Attribute, rows: Relation) -> Found:
+    """Check released rows against the most people who can have shown their value."""
+    found = rows["crowd"]
+    rows = rows.having(below=(found > 0) & (found < attribute.z))
+    return Found(below_z(rows, attribute), least={"crowd": int(found[found > 0].min()) if (found > 0).any() else None})

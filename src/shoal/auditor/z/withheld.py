@@ -9,28 +9,37 @@ choice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from shoal.auditor.findings import Notes
+from shoal.auditor.checks import Found, check, look
+from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.z.aligned import Aligned
-from shoal.auditor.z.crowds import note_held_back
+from shoal.auditor.relation import Relation
+from shoal.auditor.z.evidence import numbered
+from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Target, ZPromise
-from shoal.auditor.z.target import stretches
-from shoal.auditor.z.trace import Decisions
 
 _Set = frozenset[tuple[int, int]]
 _NOTHING: _Set = frozenset()
-_STANDS_OUT: Final = (
-    "A further value of a person was released although too few of the people shown were k-anonymous then."
-)
-NO_VALUE: Final = -1
-ShownValue = tuple[int, int, int, int, bool, int]
-"""Row, column, person, value, whether it was withheld, and stretch."""
+_NO_VALUE: Final = -1
+of_target = partial(check, families=("z",), by="group", needs=("truth", "trace"))
+
+
+@of_target("stands-out",
+           "A further value of a person was released although too few of the people shown were k-anonymous then.",
+           advice="The values of a person, taken together, point to them more often than aimed at: do not publish this.")  # fmt: skip
+def stands_out(rows: Relation) -> Bools:
+    return rows["wrong"]
+
+
+@of_target("held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
+           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+def withheld_needlessly(rows: Relation) -> int:
+    return int(rows["needless"].sum())
 
 
 class _ShownSets:
@@ -74,80 +83,56 @@ class _ShownSets:
         return people if people < self._k else 0
 
 
-def check_withheld(
-    aligned: Aligned, promise: ZPromise, target: Target, decisions: Decisions, held: Sequence[Ints], notes: Notes
-) -> None:
-    """Check which values that z people had shown were released and which were not; `held` are the latter, by column."""
-    found = judge_sets(_values(aligned, promise, decisions, held), target)
-    wrong = np.zeros(len(aligned.shown_time), np.bool_)
-    wrong[decisions.shown_at[found.wrong]] = True
-    notes.metrics["withheld"] = found.withheld
-    found.note(wrong, notes)
-
-
-@dataclass(slots=True)
-class Withheld:
-    """What was withheld, and what should have been."""
-
-    withheld: int = 0
-    needless: int = 0
-    wrong: list[int] = field(default_factory=list)
-    """Rows that were released although they make someone stand out."""
-
-    def note(self, wrong: Bools, notes: Notes) -> None:
-        """Report both; ``wrong`` marks the released rows."""
-        note_held_back(self.needless, notes)
-        notes.violation("stands-out", _STANDS_OUT, rows=wrong)
-
-
-def judge_sets(values: Iterable[ShownValue], target: Target) -> Withheld:
-    """Judge values in the order decided, stretch by stretch."""
-    found, stretch, sets = Withheld(), None, _ShownSets(target)
-    for row, column, person, value, is_held, of_stretch in values:
-        if of_stretch != stretch:
-            stretch, sets = of_stretch, _ShownSets(target)
+def check_withheld(promise: ZPromise, target: Target, clock: Clock, rows: Relation) -> Found:
+    """Check which values that z people had shown were released and which were not."""
+    wrong, needless = np.zeros((2, len(rows)), np.int64)
+    stretch, sets, withheld = None, _ShownSets(target), 0
+    for row, column, person, value, is_held, *of in _values(promise, clock, rows):
+        if of != stretch:
+            stretch, sets = of, _ShownSets(target)
         before = sets.has(person)
-        after = before if value == NO_VALUE else before | {(column, value)}
+        after = before if value == _NO_VALUE else before | {(column, value)}
         if is_held:
-            found.needless += sets.allows(person, after)
-            found.withheld += 1
+            needless[row] += sets.allows(person, after)
+            withheld += 1
             continue
         if before and after != before and not sets.allows(person, after):
-            found.wrong.append(row)
+            wrong[row] = 1
         sets.show(person, after)
-    return found
+    marked = rows.having(wrong=wrong > 0, needless=needless)
+    return Found(look(marked, (stands_out, withheld_needlessly)), {"withheld": withheld})
 
 
-def _values(aligned: Aligned, promise: ZPromise, decisions: Decisions, held: Sequence[Ints]) -> Iterator[ShownValue]:
-    """Values in the order decided.
+def _values(promise: ZPromise, clock: Clock, rows: Relation) -> Iterator[tuple[int, ...]]:
+    """Row, column, person, value, whether it was withheld, start and epoch of values, in the order decided.
 
     Of the released values only the first of each person in an epoch; with blank rows also the first row of each person.
     """
-    person = aligned.person[decisions.accepted]
-    stretch = stretches(aligned.time[decisions.accepted] // promise.rotation_ns, decisions.start)
+    start, epoch, person = clock.starts(rows["record"]), rows["epoch"], rows.codes("person")
+    order = np.lexsort((rows["record"], rows["time"], start))
+    released = order[rows["row"][order] >= 0]
     parts = []
     if promise.keeps_rows:
-        rows = first_of(np.flatnonzero(decisions.shown_at >= 0), stretch, person)
-        parts.append(_part(rows, -1, np.full(len(rows), NO_VALUE), is_held=False))
+        first = _first_of(released, start, epoch, person)
+        parts.append((first, -1, np.full(len(first), _NO_VALUE), False))
     for column, attribute in enumerate(promise.attributes):
-        values = aligned.values[attribute.name]
-        parts.append(_part(held[column], column, values.truth[decisions.accepted[held[column]]], is_held=True))
-        released = np.flatnonzero(decisions.shown_at >= 0)
-        shown = np.full(len(person), NO_VALUE)
-        shown[released] = values.shown[decisions.shown_at[released]]
-        rows = first_of(released[shown[released] >= 0], stretch, person, shown)
-        parts.append(_part(rows, column, shown[rows], is_held=False))
-    row, column_of, value, is_held = np.concatenate(parts, axis=1)
-    order = np.lexsort((column_of, row))
-    columns = (row[order], column_of[order], person[row[order]], value[order], is_held[order] > 0, stretch[row[order]])
+        name = attribute.name
+        true, shown = numbered(rows[f"true {name}"], rows[f"released {name}"])[1]
+        held = np.flatnonzero(rows[f"held {name}"])
+        first = _first_of(released[shown[released] >= 0], start, epoch, person, shown)
+        parts += [(held, column, true[held], True), (first, column, shown[first], False)]
+    row = np.concatenate([of for of, *_ in parts])
+    column_of, is_held = (
+        np.concatenate([np.full(len(part[0]), part[at], np.int64) for part in parts]) for at in (1, 3)
+    )
+    value = np.concatenate([values for _, _, values, _ in parts])
+    order = np.lexsort((column_of, rows["record"][row], rows["time"][row], start[row]))
+    row = row[order]
+    columns = row, column_of[order], person[row], value[order], is_held[order], start[row], epoch[row]
     return zip(*(one.tolist() for one in columns), strict=True)
 
 
-def _part(rows: Ints, column: int, values: Ints, *, is_held: bool) -> Ints:
-    return np.stack((rows, np.full(len(rows), column), values, np.full(len(rows), is_held)))
-
-
-def first_of(rows: Ints, *keys: Ints) -> Ints:
+def _first_of(rows: Ints, *keys: Ints) -> Ints:
     """The first of the rows for each combination of keys."""
     if not len(rows):
         return rows

@@ -9,16 +9,40 @@ import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
 from shoal.auditor.attacks.settings import Settings
-from shoal.auditor.counting import dense
+from shoal.auditor.counting import Paths, dense
+from shoal.auditor.engine import Here
 from shoal.auditor.evidence import read_evidence
-from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import Ints
-from shoal.auditor.z.aligned import Aligned, align
-from shoal.auditor.z.crowds import check_membership
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.trace import RELEASED
+from shoal.auditor.z.evidence import numbered, read_entries, read_records, read_released
+from shoal.auditor.z.membership import matched
 from shoal.auditor.z.promise import ZPromise, read_z_promise
-from shoal.auditor.z.trace import read_decisions
 from shoal.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One attribute: the true values, the published ones (-1: none), and the paths of both."""
+
+    truth: Ints
+    shown: Ints
+    paths: Paths
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The truth and the release (``shown_``) as arrays with common codes."""
+
+    time: Ints
+    usable: Bools
+    person: Ints
+    shown_time: Ints
+    shown_readable: Bools
+    shown_person: Ints
+    """Pseudonyms, numbered together with the truth's persons."""
+    values: dict[str, Values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +90,8 @@ def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, s
     settings.progress("reading")
     promise = read_z_promise(policy)
     evidence = read_evidence(policy, release, truth, trace)
-    aligned = align(promise, evidence.release, evidence.truth)
-    link = None
-    if evidence.trace is not None and {"row", "verdict"} <= set(evidence.trace.columns):
-        link = read_decisions(evidence.trace, aligned, promise, Notes()).link
-    if link is None:
-        link = check_membership(aligned, promise, Notes())
+    sides = {"release": evidence.release, "truth": evidence.truth or Rows((), "truth"), "trace": evidence.trace}
+    aligned, link = _align(Here({role: rows for role, rows in sides.items() if rows is not None}), promise)
     rows = np.flatnonzero(aligned.shown_readable & (aligned.shown_person >= 0))
     known = np.flatnonzero(aligned.usable)
     epochs = dense(np.concatenate([aligned.shown_time[rows], aligned.time[known]]) // promise.rotation_ns)
@@ -97,6 +117,25 @@ def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, s
     return StreamEvidence(
         promise, aligned, shown, raw, link[rows], rows, settings, np.random.default_rng(settings.seed)
     )
+
+
+def _align(place: Here, promise: ZPromise) -> tuple[Aligned, Ints]:
+    """The release and the truth with common codes, and the record of every released row; -1 if it is not known."""
+    shown, known = read_released(place, promise)[0], read_records(place, promise)
+    persons, (person, pseudonym) = numbered(known["person"], shown["pseudonym"])
+    values = {}
+    for attribute in promise.attributes:
+        labels, (truth, released) = numbered(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
+        values[attribute.name] = Values(truth, released, Paths(labels, attribute.hierarchy))
+    aligned = Aligned(
+        known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values
+    )
+    if {"row", "verdict"} <= set(place.outline("trace").columns):
+        entries = read_entries(place, promise, {})
+        released = entries["verdict"] == RELEASED
+        if int(released.sum()) == len(shown):
+            return aligned, np.maximum(entries["record"][released], -1)
+    return aligned, matched(promise, known.having(at=known["time"]), shown)["record"]
 
 
 def _shifted(code: Ints, by: int) -> Ints:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from tests.auditor.in_parts import same_report
 from tests.auditor.z.test_combine import SCHEMA, SUFFIX, Run, stream
-from tests.spark.auditor.test_z_epochs import COMBINED, TARGETS, both, combined, same, targeted
+from tests.auditor.z.test_parts_of_epochs import COMBINED, TARGETS, both, combined, targeted
 
 pytestmark = pytest.mark.compiled
 DAY = 86_400
@@ -109,11 +110,11 @@ def test_a_damaged_release(tmp_path: Path, seed: int) -> None:
     random, run = np.random.default_rng(seed), deepcopy(_runs()[seed % len(_runs())])
     for _ in range(1 + seed % 4):
         _pick(random, *DAMAGES)(run, random)
-    same(*both(run, tmp_path))
+    same_report(*both(run, tmp_path))
 
 
 def test_runs_as_they_are(tmp_path: Path) -> None:
     for number, run in enumerate(_runs()):
         here, there = both(run, tmp_path / str(number))
-        same(here, there)
+        same_report(here, there)
         assert there.ok, there.text()

@@ -1,0 +1,252 @@
+"""Epochs: how many people share the set of values that was released of them, and which z was in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from shoal.auditor.checks import Answer, check
+from shoal.auditor.counting import combined
+from shoal.auditor.findings import Severity
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.relation import Relation
+from shoal.auditor.report.released_sets import group_sets
+from shoal.auditor.sorting import dense, distinct, firsts, order_of
+from shoal.auditor.z.evidence import NO_EPOCH
+from shoal.auditor.z.order import Clock
+from shoal.auditor.z.promise import Target, ZPromise
+
+_WORST: Final = 10
+_TESTS: Final[dict[str, Callable[[Any], Any]]] = {
+    "1 (unique)": lambda size: np.equal(size, 1),
+    **{f"{level} or more": partial(np.less_equal, level) for level in (2, 3, 4)},
+}
+of_epochs = partial(check, families=("z",), by="group")
+
+
+# ---- sets of values
+
+
+@dataclass(slots=True)
+class Epoch:
+    """The people of an epoch, by the set of values that was released of them."""
+
+    shown: int
+    """People with a released row."""
+    sizes: Ints
+    """How many people share each set, for every set."""
+    visible: Ints
+    """The same without the empty set."""
+
+
+def epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
+    """Group the pseudonyms of every epoch by their sets of values."""
+    rows = rows.take(rows["readable"] & (rows.codes("pseudonym") >= 0))
+    numbers, epoch = distinct(rows["shown epoch"]), dense(rows["shown epoch"])
+    groups = group_sets(epoch, rows.codes("pseudonym"), _items(promise, rows))
+    order = np.argsort(groups.epoch, kind="stable")
+    bounds = np.searchsorted(groups.epoch[order], np.arange(len(numbers) + 1))
+    people, is_visible = groups.people[order], groups.length[order] > 0
+    found = {}
+    for at, number in enumerate(numbers.tolist()):
+        own = slice(bounds[at], bounds[at + 1])
+        found[number] = Epoch(int(people[own].sum()), people[own], people[own][is_visible[own]])
+    return found
+
+
+def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
+    """The values of every row, numbered without overlap."""
+    items, offset = [], 0
+    for attribute in promise.attributes:
+        codes = rows.codes(f"released {attribute.name}")
+        items.append(np.where(codes >= 0, codes + offset, -1))
+        offset += int(codes.max(initial=-1)) + 1
+    return items
+
+
+def active_people(rows: Relation) -> tuple[int, dict[int, int]]:
+    """Count the people of some records: all of them, and those of every epoch."""
+    person = rows.codes("person")
+    first = firsts(combined([person, dense(rows["epoch"])], len(rows)))
+    epochs, count = np.unique(rows["epoch"][first], return_counts=True)
+    return len(firsts(person)), dict(zip(epochs.tolist(), count.tolist(), strict=True))
+
+
+def describe_epochs(
+    promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None
+) -> dict[str, Any]:
+    """Return the shares of people by how many others have the same released set in the epoch.
+
+    Over (a) all people of the truth, those without a released row sharing the empty set; (b) people active in
+    the epoch, the same way; (c) people with a released row. Within an epoch a pseudonym is a person.
+    """
+    numbers = sorted({*shown, *active})
+    if not numbers:
+        return {}
+    nobody = Epoch(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    epochs = [shown.get(number, nobody) for number in numbers]
+    populations = None if everyone is None else [active.get(number, 0) for number in numbers]
+    return {
+        "count": len(numbers),
+        "shares": {
+            name: {
+                "all": everyone and _with_silent(epochs, [everyone] * len(epochs), test),
+                "active": populations and _with_silent(epochs, populations, test),
+                "shown": _ratio(sum(_passing(one.sizes, test) for one in epochs), sum(one.shown for one in epochs)),
+            }
+            for name, test in _TESTS.items()
+        },
+        "worst": _worst(epochs, [number * (promise.rotation_ns / 1e9) for number in numbers], populations),
+    }
+
+
+def _passing(sizes: Ints, test: Callable[[Any], Any]) -> int:
+    return int(sizes[test(sizes)].sum())
+
+
+def _with_silent(epochs: Sequence[Epoch], population: list[int], test: Callable[[Any], Any]) -> float | None:
+    """Return the share of people who pass the test; people without a released value share the empty set."""
+    hits = 0
+    for epoch, people in zip(epochs, population, strict=True):
+        silent = max(people - int(epoch.visible.sum()), 0)
+        hits += _passing(epoch.visible, test) + silent * bool(test(silent))
+    return _ratio(hits, sum(population))
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _worst(epochs: Sequence[Epoch], starts: list[float], active: list[int] | None) -> list[dict[str, Any]]:
+    unique = [int((epoch.sizes == 1).sum()) for epoch in epochs]
+    share = [count / epoch.shown if epoch.shown else 0.0 for count, epoch in zip(unique, epochs, strict=True)]
+    ranked = sorted(range(len(epochs)), key=lambda at: (-share[at], -unique[at]))[:_WORST]
+    return [
+        {
+            "start_s": starts[at],
+            "active": None if active is None else active[at],
+            "shown": epochs[at].shown,
+            "unique_share": share[at],
+        }
+        for at in ranked
+        if unique[at]
+    ]
+
+
+# ---- combine
+
+
+def shared_sets(promise: ZPromise, k: int, rows: Relation) -> Relation:
+    """Add to released rows how many pseudonyms have the set of values of theirs in the epoch; -1 if it has no value."""
+    someone = dense(rows["shown epoch"], rows.codes("pseudonym"))
+    items = [np.where(rows["readable"], item, -1) for item in _items(promise, rows)]
+    has_value = np.logical_or.reduce([item >= 0 for item in items])
+    having = np.flatnonzero(np.isin(someone, someone[has_value]))
+    epoch = dense(rows["shown epoch"][having])
+    groups = group_sets(epoch, rows.codes("pseudonym")[having] + 1, [item[having] for item in items])
+    people, size = dense(someone[having]), np.full(len(rows), -1, np.int64)
+    size[having] = groups.people[groups.of_person][people] if len(having) else people
+    return rows.having(size=size, below=(size >= 0) & (size < k), is_first=_is_first(someone))
+
+
+def _is_first(keys: Ints) -> Bools:
+    found = np.zeros(len(keys), np.bool_)
+    found[firsts(keys)] = True
+    return found
+
+
+@of_epochs("set-below-k",
+           "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
+           advice="Whoever knows what such a person did in an epoch finds the pseudonym: do not publish this release.")  # fmt: skip
+def set_below_k(rows: Relation) -> Bools:
+    return rows["below"]
+
+
+@of_epochs("held-back", "A value was suppressed although z people had shown it.", needs=("truth", "trace"),
+           severity=Severity.WARNING,
+           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+def suppressed_at_once(rows: Relation, promise: ZPromise, clock: Clock) -> int:
+    """Rows that passed z and were suppressed before their epoch was decided, that is before the first that waited."""
+    stage = dense(clock.starts(rows["record"]), rows["epoch"])
+    has_waited = rows["waited"] != NO_EPOCH
+    decided = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(decided, stage[has_waited], rows["entry"][has_waited])
+    may_pass = np.logical_or.reduce([rows[f"level {attribute.name}"] >= 0 for attribute in promise.attributes])
+    return int((~has_waited & (may_pass | promise.keeps_rows) & (rows["entry"] < decided[stage])).sum())
+
+
+# ---- a target
+
+
+@of_epochs("z-missing", "The trace does not record the z of a record.", needs=("truth", "trace"),
+           advice="Give the trace as it was written: without the z in force nothing shows that values had z people.")  # fmt: skip
+def z_missing(rows: Relation, promise: ZPromise, *_: Any) -> int:
+    return int(np.logical_or.reduce([z < 0 for z in _z_of(rows, promise)]).sum())
+
+
+def _z_of(rows: Relation, promise: ZPromise) -> list[Ints]:
+    return [rows[f"z {attribute.name}"] for attribute in promise.attributes]
+
+
+@of_epochs("z-within-epoch", "z changed within an epoch, or differs between columns.", needs=("truth", "trace"),
+           advice="A z that follows single records says something about them: do not publish this release.")  # fmt: skip
+def z_within_epoch(rows: Relation, promise: ZPromise, clock: Clock) -> int:
+    start = clock.starts(rows["record"])
+    rows, start = rows.take(order := order_of(start, rows["time"], rows["record"])), start[order]
+    same = (rows["epoch"][1:] == rows["epoch"][:-1]) & (start[1:] == start[:-1])
+    columns = _z_of(rows, promise)
+    changes = sum(int((same & (z[1:] != z[:-1])).sum()) for z in columns)
+    return changes + sum(int((z != columns[0]).sum()) for z in columns[1:])
+
+
+def low_z(promise: ZPromise, target: Target, clock: Clock, rows: Relation) -> dict[tuple[int, int], tuple[int, int]]:
+    """By start and epoch: how many records have a z below the one at the start, and the first time."""
+    low = np.logical_or.reduce([(z >= 0) & (z < target.start) for z in _z_of(rows, promise)])
+    start = clock.starts(rows["record"])
+    order = order_of(start, rows["time"])
+    start, epoch, time, low = start[order], rows["epoch"][order], rows["time"][order], low[order]
+    first = np.flatnonzero(np.append(True, (np.diff(start) != 0) | (np.diff(epoch) != 0))[: len(start)])
+    counts = np.add.reduceat(low.astype(np.int64), first) if len(first) else first
+    figures = zip(start[first].tolist(), epoch[first].tolist(), counts.tolist(), time[first].tolist(), strict=True)
+    return {(own, number): (count, earliest) for own, number, count, earliest in figures}
+
+
+@of_epochs("z-too-early", "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
+           needs=("truth", "trace"),
+           advice="z must not follow too few people: use the method as it is, or set a lower start in the policy.")  # fmt: skip
+def z_too_early(
+    _: Relation, promise: ZPromise, target: Target, low: Iterable[dict[tuple[int, int], tuple[int, int]]]
+) -> int:
+    of_starts: dict[int, dict[int, tuple[int, int]]] = {}
+    for part in low:
+        for (start, epoch), own in part.items():
+            of_starts.setdefault(start, {})[epoch] = own
+    count = 0
+    for epochs in of_starts.values():
+        free = first_free_epoch(sorted(epochs), min(first for _, first in epochs.values()), promise, target)
+        count += sum(lower for epoch, (lower, _) in epochs.items() if free is None or epoch < free)
+    return count
+
+
+def first_free_epoch(epochs: Iterable[int], first: int, promise: ZPromise, target: Target) -> int | None:
+    """Return the epoch from which on z may be lower than at the start; None if there is none.
+
+    It follows the first of the epochs (rising) that began after the stream did, at `first`, and saw a full window. It
+    is that epoch itself if z was learnt from an earlier stream.
+    """
+    window = max(attribute.window_ns for attribute in promise.attributes)
+    # Python integers: the end of an epoch may not fit 64 bits.
+    seen = (one for one in epochs if one > first // promise.rotation_ns)
+    whole = next((one for one in seen if (one + 1) * promise.rotation_ns - first >= window), None)
+    return whole if whole is None or target.learns else whole + 1
+
+
+@of_epochs("target-missed", "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
+           severity=Severity.WARNING,
+           advice="More people than hoped for stand out by their set of values: choose a larger start, floor or k.")  # fmt: skip
+def target_missed(_: Relation, shown: int, met: int) -> Answer:
+    return Answer(count=shown - met)
