@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import shoal.auditor
+from shoal.auditor.rows.quasi import FAULTS
 from shoal.auditor.tables.sensitive import CODES
 from shoal.auditor.tuples.diversity.diversity import _SENTENCES
-from shoal.auditor.tuples.values import FAULTS
 
 SOURCES = sorted(Path(shoal.auditor.__file__).parent.rglob("*.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "audit.md"

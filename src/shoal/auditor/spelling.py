@@ -14,7 +14,7 @@ from shoal.auditor.counting import shared_codes, spelt_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.rows.attributes import Attribute
 
 _SENTENCE = "A row spells a value differently from other rows; this distinguishes it."
 
@@ -28,14 +28,14 @@ def check_spelling(
     """
     odd = np.zeros(len(release), np.bool_)
     for name, code in generalized.items():
-        odd |= odd_spellings(code, shared_codes(_spelt(release, name))[1][0])
-        odd |= odd_spellings(code, _are_text(release, name))
+        odd |= odd_spellings(code, shared_codes(spellings_of(release, name))[1][0])
+        odd |= odd_spellings(code, are_text(release, name))
     for name, code in unchanged.items() if truth is not None else ():
         assert truth is not None
-        _, (known, shown) = shared_codes(_spelt(truth, name), _spelt(release, name))
+        _, (known, shown) = shared_codes(spellings_of(truth, name), spellings_of(release, name))
         odd |= odd_spellings(code, shown) & ~np.isin(shown, known)
         if not _are_mixed(truth, name):
-            odd |= odd_spellings(code, _are_text(release, name))
+            odd |= odd_spellings(code, are_text(release, name))
     notes.violation("spelling", _SENTENCE, rows=odd)
 
 
@@ -55,7 +55,7 @@ def odd_spellings(code: Ints, spelling: Ints) -> Bools:
     return odd
 
 
-def _spelt(rows: Rows, name: str) -> Any:
+def spellings_of(rows: Rows, name: str) -> Any:
     """Return a column's exact spelling, as text."""
     chunks: list[Any] = []
     for piece in rows.pieces(name):
@@ -63,7 +63,7 @@ def _spelt(rows: Rows, name: str) -> Any:
     return pa.chunked_array(chunks, TEXT)
 
 
-def _are_text(rows: Rows, name: str) -> Ints:
+def are_text(rows: Rows, name: str) -> Ints:
     """Return which JSON values are text (1) and which are not (0); other formats have one type per column (0)."""
     found = [
         np.array([isinstance(value, str) for value in piece] if isinstance(piece, list) else [False] * len(piece))

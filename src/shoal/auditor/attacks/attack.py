@@ -31,8 +31,8 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import by_stream
+from shoal.auditor.rows.attributes import read_attribute
 from shoal.auditor.tuples.promise import read_tuple_promise
-from shoal.auditor.tuples.values import read_attribute
 from shoal.errors import PolicyError
 
 TARGETS: Final = 1000

@@ -15,7 +15,7 @@ from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.values import true_codes
 from shoal.auditor.policy import is_number
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.values import Attribute, Labels
+from shoal.auditor.rows.attributes import Attribute, Labels
 
 _LEAST: Final = 2
 _ROUNDING: Final = 1e-9

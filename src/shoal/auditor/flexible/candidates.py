@@ -11,7 +11,7 @@ import numpy as np
 from shoal.auditor.counting import combined, dense
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 
 _AT_ONCE: Final = 200_000
 """True vectors looked up at once, so that memory stays bounded."""

@@ -13,8 +13,8 @@ from shoal.auditor.flexible.promise import FlexiblePromise, MeasuredDensity, Wit
 from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.hierarchies.ontology import Concepts
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.promise import LabelRule
-from shoal.auditor.tuples.values import Attribute, Labels
+from shoal.auditor.rows.attributes import Attribute, Labels
+from shoal.auditor.rows.rules import LabelRule
 
 
 def with_measured_density(

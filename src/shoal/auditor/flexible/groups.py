@@ -15,8 +15,8 @@ from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.flexible.trace import Trace
 from shoal.auditor.flexible.values import finest_codes
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 from shoal.auditor.tuples.classes import Classes, read_classes
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 
 @dataclass(frozen=True, slots=True)

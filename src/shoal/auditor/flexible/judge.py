@@ -27,12 +27,12 @@ from shoal.auditor.flexible.trace import Trace, read_trace
 from shoal.auditor.flexible.values import read_flexible_attribute
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
+from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.tuples.classes import check_shares
 from shoal.auditor.tuples.clusters import check_cover, check_one_vector
 from shoal.auditor.tuples.filled import count_filled
 from shoal.auditor.tuples.row_judge import RowJudge
 from shoal.auditor.tuples.truth import check_identifiers, check_membership, check_unchanged
-from shoal.auditor.tuples.values import Attribute
 
 
 def audit_flexible(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:

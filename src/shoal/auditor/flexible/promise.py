@@ -10,7 +10,7 @@ from typing import Any
 from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.hierarchies.ontology import Concepts, read_ontology
 from shoal.auditor.policy import Policy, column_of, is_number, names_of, whole_of
-from shoal.auditor.tuples.promise import LabelRule, Rule, quasi_tables, read_rule, weight_of
+from shoal.auditor.rows.rules import LabelRule, Rule, quasi_tables, read_rule, weight_of
 from shoal.errors import PolicyError
 
 

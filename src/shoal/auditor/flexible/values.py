@@ -15,9 +15,10 @@ from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.tuples.grid import Points, cells_of, written
-from shoal.auditor.tuples.promise import LabelRule, NumberRule, Rule
-from shoal.auditor.tuples.values import Attribute, Labels, SpanFacts, Spans, read_attribute
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans, read_attribute
+from shoal.auditor.rows.grid import Points, cells_of, written
+from shoal.auditor.rows.quasi import RangeFacts
+from shoal.auditor.rows.rules import LabelRule, NumberRule, Rule
 
 _MICROSECONDS: Final = 10**6
 _HOUR: Final = 3600
@@ -28,7 +29,7 @@ _NEAR: Final = 1e-9
 
 
 def read_flexible_attribute(
-    rule: Rule, release: Rows, truth: Rows, facts: SpanFacts | None = None, *, is_whole: bool | None = None
+    rule: Rule, release: Rows, truth: Rows, facts: RangeFacts | None = None, *, is_whole: bool | None = None
 ) -> Attribute:
     """Read both sides of a quasi-identifier; a missing value published as null counts as no loss.
 

@@ -11,8 +11,8 @@ import numpy as np
 from shoal.auditor.counting import combined, people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.values import Attribute
 
 
 @dataclass(frozen=True, slots=True)

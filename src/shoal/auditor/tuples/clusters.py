@@ -12,10 +12,10 @@ from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.trace import SUPPRESSED
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import Decisions, read_lists
-from shoal.auditor.tuples.values import FAULTS, Attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +247,14 @@ def sum_loss(attributes: Sequence[Attribute], link: Link, decisions: Decisions) 
     own = (weights[:, None] * losses[:, rows] * carried).sum(axis=0) / np.where(total > 0, total, 1)
     suppressed = int((decisions.verdict == SUPPRESSED).sum())
     return Losses(float(everything.sum()), int(released.sum()), float(own.sum()), len(rows), suppressed)
+
+
+FAULTS = {
+    "unreadable-value": "A published value is neither a range nor a label.",
+    "unknown-label": "A published label is not in the hierarchy.",
+    "too-fine": "A published moment is finer than a microsecond.",
+    "bad-range": "A published range ends before it begins.",
+    "out-of-domain": "A published range reaches beyond the declared domain.",
+    "off-grid": "A published range does not begin and end on the declared grid.",
+    "not-a-cell": "A published range is not a cell of the declared grid.",
+}

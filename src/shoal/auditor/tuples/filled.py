@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from shoal.auditor.findings import Notes, filled_in_words
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.rows.attributes import Attribute
 
 
 @dataclass(frozen=True, slots=True)

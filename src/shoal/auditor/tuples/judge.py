@@ -12,6 +12,7 @@ from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import read_attribute
 from shoal.auditor.tuples.classes import (
     Classes,
     check_classes,
@@ -57,7 +58,6 @@ from shoal.auditor.tuples.truth import (
     check_refused,
     check_unchanged,
 )
-from shoal.auditor.tuples.values import read_attribute
 
 
 def audit_tuples(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:

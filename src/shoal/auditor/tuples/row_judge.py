@@ -10,12 +10,12 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.identifying_columns import Published, check_identifying
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import Attribute
+from shoal.auditor.rows.rules import Rule
 from shoal.auditor.spelling import check_row_spelling
 from shoal.auditor.trace import trace_with
 from shoal.auditor.tuples.clusters import check_values
-from shoal.auditor.tuples.promise import Rule
 from shoal.auditor.tuples.truth import read_records
-from shoal.auditor.tuples.values import Attribute
 
 
 class RowPromise(Protocol):

@@ -13,9 +13,9 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_metadata
+from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.trace import DEAD, read_reasons
 from shoal.auditor.tuples.trace import Decisions
-from shoal.auditor.tuples.values import Attribute
 
 _NOT_IN_TRUTH: Final = ("null-time", "bad-time", "ahead")
 """Reasons for a refusal that the truth does not show."""

@@ -16,10 +16,10 @@ from shoal.auditor.flexible.values import has_whole_cells, read_flexible_attribu
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools
 from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.rows.attributes import Attribute, Spans, read_attribute
+from shoal.auditor.rows.rules import NumberRule
 from shoal.auditor.trace import Verdicts, read_verdicts
-from shoal.auditor.tuples.promise import NumberRule
 from shoal.auditor.tuples.truth import read_records
-from shoal.auditor.tuples.values import Attribute, Spans, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS, EntryFacts, QuasiFacts
 from shoal.spark.auditor.join_trace import Entries, TruthBins

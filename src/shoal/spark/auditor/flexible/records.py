@@ -19,12 +19,12 @@ from shoal.auditor.flexible.values import finest_cells
 from shoal.auditor.reading.columns import TEXT, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import mentioned_people
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
+from shoal.auditor.rows.rules import NumberRule
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.tuples.clusters import check_cover, check_values
 from shoal.auditor.tuples.filled import FilledCells, count_filled
-from shoal.auditor.tuples.promise import NumberRule
 from shoal.auditor.tuples.truth import check_unchanged, names_someone, read_records
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
 from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.flexible.facts import DETAILS, Plan

@@ -16,6 +16,7 @@ from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.tuples.classes import Classes, check_classes, check_shares, read_classes, share_sentence
 from shoal.auditor.tuples.clusters import Link, check_clusters, check_one_vector, compare_carriers, read_clusters
@@ -25,7 +26,6 @@ from shoal.auditor.tuples.diversity.sensitive import SensitiveFacts, read_sensit
 from shoal.auditor.tuples.events import FirstRows, check_together, first_rows
 from shoal.auditor.tuples.history import check_history
 from shoal.auditor.tuples.trace import Decisions
-from shoal.auditor.tuples.values import Attribute
 from shoal.spark.auditor.carried_columns import judge_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.facts import NO_ROWS

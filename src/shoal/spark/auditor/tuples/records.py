@@ -14,6 +14,7 @@ from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.findings import Finding, Notes
 from shoal.auditor.reading.columns import TEXT, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 from shoal.auditor.tuples.clusters import (
     Link,
     Losses,
@@ -33,7 +34,6 @@ from shoal.auditor.tuples.truth import (
     names_someone,
     read_records,
 )
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
 from shoal.spark.auditor.carried_columns import send_values
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import Hashes, mixed, of_floats, of_text, of_texts

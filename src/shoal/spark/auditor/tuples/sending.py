@@ -14,10 +14,11 @@ from shoal.auditor.reading.columns import TEXT
 from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.released_columns import mentioned_people
+from shoal.auditor.rows.attributes import Attribute, read_attribute
+from shoal.auditor.rows.quasi import RangeFacts
 from shoal.auditor.trace import DEAD
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.trace import read_lists
-from shoal.auditor.tuples.values import Attribute, SpanFacts, read_attribute
 from shoal.spark.auditor.engine import Message, result
 from shoal.spark.auditor.hashing import of_text
 from shoal.spark.auditor.join_trace import Entries, TruthBins, send_others, send_positions, send_ranges, whole
@@ -31,7 +32,7 @@ class Plan:
 
     policy: Policy
     promise: TuplePromise
-    spans: Mapping[str, SpanFacts]
+    spans: Mapping[str, RangeFacts]
     records: TruthBins
     positions: int
     """The released rows of a bin of positions."""
