@@ -16,7 +16,7 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
-from shoal.auditor.tuples.judge import audit_tuples
+from shoal.auditor.tuples.audit import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
@@ -57,7 +57,7 @@ class Family:
 Judge = Callable[[Policy, Any, Any, Any], AuditReport]
 FAMILIES: Final[dict[str, Family | Judge]] = {
     "z": audit_z,
-    "tuples": audit_tuples,
+    "tuples": Family(audit_tuples),
     "flexible": audit_flexible,
     "sets": audit_sets,
     "table": lambda policy, release, _truth, _trace: judge_table(policy, release),

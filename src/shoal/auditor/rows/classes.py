@@ -84,11 +84,11 @@ def note_nulls(found: Found, notes: Notes) -> None:
 
 
 def exposed_people(rows: Relation, k: int) -> Found:
-    """Count the people of checked rows, and those with a row in a class of fewer than k; divided by person."""
-    named = rows.take(rows["judged"] & (rows.codes("person") >= 0))
-    below = named["people"] < k
-    people, exposed = (len(np.unique(named.codes("person")[some])) for some in (slice(None), below))
-    return Found(sums={"released people": people, "exposed people": exposed})
+    """Count the people of readable and of checked rows, and those in a class of fewer than k; divided by person."""
+    person, judged = rows.codes("person"), rows["judged"] & (rows.codes("person") >= 0)
+    readable = ~rows["broken"] & (person >= 0)
+    marks = {"people": readable, "released people": judged, "exposed people": judged & (rows["people"] < k)}
+    return Found(sums={name: len(np.unique(person[marked])) for name, marked in marks.items()})
 
 
 # ---- the share of one person

@@ -15,7 +15,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.auditor.released_columns import check_metadata
 from shoal.auditor.rows.attributes import Attribute
 from shoal.auditor.trace import DEAD, read_reasons
-from shoal.auditor.tuples.trace import Decisions
+Decisions = object
 
 _NOT_IN_TRUTH: Final = ("null-time", "bad-time", "ahead")
 """Reasons for a refusal that the truth does not show."""
