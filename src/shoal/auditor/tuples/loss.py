@@ -24,6 +24,8 @@ class Losses:
     own: float = 0.0
     known: int = 0
     """Released rows whose record is known."""
+    has_records: bool = False
+    """Whether any record is known."""
 
     def __add__(self, other: Losses) -> Losses:
         return Losses(
@@ -31,6 +33,7 @@ class Losses:
             self.released + other.released,
             self.own + other.own,
             self.known + other.known,
+            self.has_records or other.has_records,
         )
 
     def note(self, notes: Notes, suppressed: int) -> None:
@@ -38,14 +41,15 @@ class Losses:
         count = self.released + suppressed
         if count:
             notes.metrics["loss"] = {"all": (self.everything + suppressed) / count}
-            if self.known:
-                notes.metrics["loss"]["own"] = (self.own + suppressed) / (self.known + suppressed)
+            if self.has_records:
+                notes.metrics["loss"]["own"] = (self.own + suppressed) / max(self.known + suppressed, 1)
 
 
 def sum_losses(quasi: Sequence[Quasi], rows: Relation) -> Losses:
     """Sum the losses of released rows, but for those at the root."""
     released = ~rows["is_root"]
-    known = released & rows["usable"] if "usable" in rows else np.zeros(len(rows), np.bool_)
+    there = rows["usable"] if "usable" in rows else np.zeros(len(rows), np.bool_)
+    known = released & there
     everything, own, weights = np.zeros((3, len(rows)))
     for one in quasi:
         loss = one.weight * one.loss(rows)
@@ -56,6 +60,5 @@ def sum_losses(quasi: Sequence[Quasi], rows: Relation) -> Losses:
             weights += one.weight * carried
     total = sum(one.weight for one in quasi)
     own_share = own / np.where(weights > 0, weights, 1)
-    return Losses(
-        float(everything[released].sum()) / total, int(released.sum()), float(own_share[known].sum()), int(known.sum())
-    )
+    sums = float(everything[released].sum()) / total, int(released.sum()), float(own_share[known].sum())
+    return Losses(*sums, int(known.sum()), bool(there.any()))

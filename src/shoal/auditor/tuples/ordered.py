@@ -129,7 +129,7 @@ def _arrived(rows: Relation, entries: Relation, promise: TuplePromise, count: in
     alive[entries["record"][entries["exists"] & (entries["verdict"] == DEAD)]] = False
     if not promise.is_timed:
         return np.cumsum(alive) - 1
-    if "time" not in rows:
+    if "time" not in rows or not count:
         notes.skip("When records arrived is not known: no truth.")
         return None
     inside = np.flatnonzero((rows["record"] >= 0) & (rows["record"] < count))

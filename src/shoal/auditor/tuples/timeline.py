@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from shoal.auditor.counting import numbered
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.tuples.clock import Bounds, Delays, infer_clock, published_late
@@ -39,7 +40,7 @@ class Timeline:
     published_early: int
     """How many entries name an event that came after they were decided, according to their delay."""
     latest: Ints | None
-    """For every entry the latest of the lowest times up to its event; None if the times are consistent."""
+    """For every entry the latest of the lowest times up to its event; None if times are consistent."""
 
     @property
     def is_clear(self) -> bool:
@@ -71,11 +72,17 @@ def read_timeline(entries: Relation, arrived: Ints, promise: TuplePromise, *, ha
         bounds = infer_clock(arrived, first, delays) if wrong else bounds
     low, high = (_by_entry(ends, inside, length) for ends in bounds.decided)
     early = _published_early(delays, bounds) if promise.is_timed else 0
-    latest = None
-    if wrong:
-        latest, order = low.copy(), inside[np.lexsort((low[inside], moment[inside] if event is None else event))]
-        latest[order] = np.maximum.accumulate(low[order])
+    latest = _latest(low, inside, event) if wrong else None
     return Timeline(*bounds.arrived, low, high, moment, wrong, delays.impossible, early, latest)
+
+
+def _latest(low: Ints, inside: Ints, event: Ints | None) -> Ints:
+    """Raise the lowest times of entries to those of the events that were published before theirs."""
+    published = np.arange(len(inside)) if event is None else numbered(event)[1]
+    order = inside[np.lexsort((low[inside], published))]
+    found = low.copy()
+    found[order] = np.maximum.accumulate(low[order])
+    return found
 
 
 def _by_entry(times: Ints, inside: Ints, length: int) -> Ints:

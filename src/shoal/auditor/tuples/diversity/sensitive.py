@@ -150,7 +150,7 @@ def sensitive_columns(
                 says[name] |= says_numbers
                 exact_ones[name] &= are_numbers
     declared = ((name, text) for name in names for text in promise.diversity.declared.get(name, ()))
-    for name, text in (*values, *declared):
+    for name, text in (*(pair for pair in values if pair[0] in kinds), *declared):
         exact_ones[name] &= _is_number(meaning(text, kinds[name]))
     return tuple(
         Sensitive(
