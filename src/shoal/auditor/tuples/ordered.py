@@ -152,17 +152,18 @@ def _events(known: Pass, notes: Notes) -> Ints | None:
 def _metrics(entries: Relation, known: Pass) -> dict[str, Any]:
     verdicts = {name: int((entries["verdict"] == number).sum()) for number, name in enumerate(VERDICTS)}
     undecided = int((~known.decided).sum())
-    found: dict[str, Any] = {"verdicts": {"in": known.records, **verdicts, "undecided": undecided}}
+    metrics: dict[str, Any] = {}
+    metrics["verdicts"] = {"in": known.records, **verdicts, "undecided": undecided}
     if known.has_delays:
         delay, is_timed = entries["delay"][entries["counted"]], known.promise.is_timed
         unit = _SECOND if is_timed else 1
-        found["delay"] = {
+        metrics["delay"] = {
             "unit": "seconds" if is_timed else "arrivals",
             "mean": int(delay.sum()) / len(delay) / unit if len(delay) else None,
             "largest": int(delay.max(initial=0)) / unit if len(delay) else None,
             "late": int((delay > known.promise.deadline).sum()),
         }
-    return found
+    return metrics
 
 
 def _order_check(code: str, sentence: str, advice: str, **more: Any) -> Callable[[Any], Any]:
