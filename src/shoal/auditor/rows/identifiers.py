@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from shoal.auditor.checks import check, look
+from shoal.auditor.counting import different
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools
@@ -126,7 +127,7 @@ def _rows(rows: np.ndarray[tuple[int], np.dtype[np.int64]], *, is_leak: bool) ->
 
 def _persons(name: str, rows: Rows, _: int) -> Relation:
     found = persons_of(rows, name)
-    return Relation({"text": Texts(np.unique(found.codes[found.codes >= 0]), found.texts)})
+    return Relation({"text": Texts(different(found.codes[found.codes >= 0]), found.texts)})
 
 
 def _are_persons(suspects: Relation, persons: Relation) -> Relation:

@@ -36,7 +36,14 @@ def shared_numbers(*columns: Texts) -> tuple[list[str], list[Ints]]:
 
 def same_texts(left: Texts, right: Texts) -> Bools:
     """Mark rows in which two columns have the same text, or both none."""
-    _, (own, other) = shared_numbers(left, right)
+    if left.texts is right.texts:
+        return np.asarray(left.codes == right.codes, np.bool_)
+    both = dict.fromkeys(set(left.texts).intersection(right.texts))
+    numbers = {text: number for number, text in enumerate(both)}
+    own, other = (
+        np.array([*(numbers.get(text, none) for text in column.texts), -1], np.int64)[column.codes]
+        for column, none in ((left, -2), (right, -3))
+    )
     same: Bools = own == other
     return same
 

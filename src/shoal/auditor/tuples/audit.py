@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from shoal.auditor.checks import Found, all_found, check, look, merged
+from shoal.auditor.counting import different
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.evidence import audit_release
 from shoal.auditor.findings import AuditReport, Finding, Notes
@@ -36,7 +37,7 @@ from shoal.auditor.rows.entries import has_columns
 from shoal.auditor.rows.identifiers import have_identifiers, look_for_identifiers
 from shoal.auditor.rows.membership import look_at_membership
 from shoal.auditor.rows.quasi import Quasi
-from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns
+from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, shown, true
 from shoal.auditor.rows.spelling import look_at_spelling
 from shoal.auditor.rows.texts import matched, only_columns, united
 from shoal.auditor.rows.unchanged import look_at_unchanged
@@ -148,7 +149,7 @@ class _Audit:
             self.notes.skip("Rows at the root were assumed to be suppressed and not counted in classes: no trace.")
         self._say_without_trace()
         rows, shape = self._classes(rows, shape)
-        self._diversity(rows, shape, None)
+        self._diversity(rows, shape, records)
 
     def _are_people(self, records: Table) -> bool:
         """Whether the truth has no person twice: then rows are people."""
@@ -212,14 +213,14 @@ class _Audit:
         if not entries.is_linked:
             rows, own = self._unlinked(released, records, are_people=False)
             rows, own = self._classes(rows, own)
-            self._diversity(rows, own, None, measure_only=True)
+            self._diversity(rows, own, records, measure_only=True)
             self._say_without_values("the trace does not fit the release")
             return
         rows, own = self._linked(released, decisions, shape, ordered)
         self._rows(rows)
         rows, own = self._classes(rows, own)
         self._clusters(rows)
-        self._diversity(rows, own, (decisions, ordered))
+        self._diversity(rows, own, records, (decisions, ordered))
         if self.has_truth:
             self._history(rows, ordered)
 
@@ -302,17 +303,21 @@ class _Audit:
     # ---- diversity
 
     def _diversity(
-        self, rows: Table, shape: Shape, traced: tuple[Table, Ordered] | None, *, measure_only: bool = False
-    ) -> None:
+        self, rows: Table, shape: Shape, records: Table, traced: tuple[Table, Ordered] | None = None,
+        *, measure_only: bool = False,
+    ) -> None:  # fmt: skip
         """Check l, entropy l and t; ``traced``: the entries of the trace, if rows are linked to them."""
         promise, place = self.promise, self.place
         if not promise.sensitive and not (traced and promise.generalized):
             return
         names = (*promise.sensitive, *(promise.generalized if traced and self.has_truth else ()))
         recorded = self._recorded() if traced else None
+        tables = [self._texts(rows, shape, "row", map(shown, names))]
+        if records is not None:
+            tables.append(self._texts(records, self.reader.record_shape, "record", map(true, names)))
         if traced and not self.has_truth:
             self._say_without_values("no truth")
-        columns = sensitive_columns(place, promise, names, _values_of(recorded))
+        columns = sensitive_columns(place, promise, names, tables, _values_of(recorded))
         overall: dict[str, Counter[str | None]] = {name: Counter() for name in names}
         for counts in place.divide(rows, ("row",), partial(count_values, columns)):
             for name, own in counts.items():
@@ -337,6 +342,11 @@ class _Audit:
         if recorded is not None and traced and self.has_truth and traced[1].times is not None:
             self._add(look_at_references(place, traced[0], recorded, columns, traced[1], promise))
 
+    def _texts(self, table: Table, shape: Shape, key: str, names: Iterable[str]) -> tuple[Table, str]:
+        """Some columns of texts of a table, if it has them, and the key to divide it by."""
+        own: Shape = {key: int, **{name: str for name in names if name in shape}}
+        return self.place.each(table, partial(only_columns, tuple(own)), own), key
+
     def _recorded(self) -> Relation | None:
         """The references of t that the trace records, if they are needed."""
         if not self.promise.diversity.needs_reference:
@@ -360,7 +370,7 @@ class _Audit:
 
 def _have_one_record(records: Relation) -> bool:
     person = records.codes("person")[records["usable"]]
-    return len(np.unique(person)) == len(person)
+    return len(different(person)) == len(person)
 
 
 def _with_assumptions(

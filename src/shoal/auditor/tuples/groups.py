@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.auditor.checks import Found, check, look
-from shoal.auditor.counting import numbered
+from shoal.auditor.counting import numbered, people_of
 from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
@@ -53,21 +53,22 @@ def read_clusters(rows: Relation, quasi: Sequence[Quasi], promise: TuplePromise)
     shown = np.zeros((len(names), len(quasi)), np.bool_)
     carriers = np.zeros((len(names), len(quasi)), np.int64) if "person" in rows else None
     formed = np.flatnonzero(rows["formed"])
+    people = _people(number[formed], rows, formed, len(names))
+    are_people = int(people.sum()) == len(formed)  # nobody formed a cluster with two rows
     for at, one in enumerate(quasi):
         shown[:, at] = one.is_shown(rows)[first]
         if carriers is not None:
             carried = formed[rows["usable"][formed] & one.is_recorded(rows)[formed]]
-            carriers[:, at] = _people(number[carried], rows, carried, len(names))
-    return Clusters(promise, quasi, number, first, _people(number[formed], rows, formed, len(names)), carriers, shown)
+            rows_of = np.bincount(number[carried], minlength=len(names))
+            carriers[:, at] = rows_of if are_people else _people(number[carried], rows, carried, len(names))
+    return Clusters(promise, quasi, number, first, people, carriers, shown)
 
 
 def _people(number: Ints, rows: Relation, some: Ints, count: int) -> Ints:
     """Count the different people of clusters among some rows; nobody counts as one of them."""
     if "person" not in rows:
         return np.bincount(number, minlength=count)
-    person = rows.codes("person")[some] + 1
-    pair = np.unique(number * (int(person.max(initial=0)) + 1) + person)
-    return np.bincount(pair // (int(person.max(initial=0)) + 1), minlength=count)
+    return people_of(number, rows.codes("person")[some] + 1, count)
 
 
 @check(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.auditor.checks import Answer, check, look
+from shoal.auditor.counting import different
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
@@ -112,7 +113,7 @@ def _along(
     notes.metrics = _metrics(entries, known)
     undecided = int((~decided).sum()) - sum(one.count for one in findings if one.code == "lost")
     notes.info("pending", "Records had no verdict yet when the trace ended.", count=undecided)
-    refused = np.unique(entries["record"][entries["exists"] & (entries["verdict"] == DEAD)])
+    refused = different(entries["record"][entries["exists"] & (entries["verdict"] == DEAD)])
     return Ordered(
         [*findings, *notes.findings], notes.not_checked, notes.metrics, known.times, events, known.has_events, refused
     )  # fmt: skip

@@ -16,12 +16,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.engine import Place
+from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Texts
+from shoal.auditor.relation import Relation, Texts
 from shoal.auditor.rows.reading import shown, true
-from shoal.auditor.rows.texts import texts_of
 from shoal.auditor.tuples.promise import TuplePromise
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -135,20 +134,21 @@ class Sensitive:
 
 
 def sensitive_columns(
-    place: Place, promise: TuplePromise, names: Sequence[str], values: Iterable[tuple[str, str]] = ()
+    place: Place, promise: TuplePromise, names: Sequence[str], tables: Iterable[tuple[Table, str]], values: Iterable[tuple[str, str]]
 ) -> tuple[Sensitive, ...]:
-    """Some sensitive columns, after a look at all files, and at the values of recorded references.
+    """Some sensitive columns, after a look at all rows and records, and at the values of recorded references.
 
     Columns that are published generalized have their values in the truth.
     """
     kinds = {name: promise.declared_types.get(name) for name in names}
-    says, exact_ones = dict.fromkeys(names, False), dict.fromkeys(names, True)
+    says = {name for name, kind in kinds.items() if kind in _NUMBERS}
     for role in ("release", "truth"):
-        own = {name: kinds[name] for name in names if role == "truth" or name in promise.sensitive}
-        for facts in place.facts(role, partial(_facts, own)):
-            for name, (says_numbers, are_numbers) in facts.items():
-                says[name] |= says_numbers
-                exact_ones[name] &= are_numbers
+        own = promise.sensitive if role == "release" else names
+        says.update(*place.facts(role, partial(_numeric, own)))
+    exact_ones = dict.fromkeys(names, True)
+    for table, key in tables:
+        for words in place.divide(table, (key,), partial(_words, kinds)):
+            exact_ones = {name: is_exact and name not in words for name, is_exact in exact_ones.items()}
     declared = ((name, text) for name in names for text in promise.diversity.declared.get(name, ()))
     for name, text in (*(pair for pair in values if pair[0] in kinds), *declared):
         exact_ones[name] &= _is_number(meaning(text, kinds[name]))
@@ -158,7 +158,7 @@ def sensitive_columns(
             shown(name) if name in promise.sensitive else true(name),
             true(name),
             kinds[name],
-            (says[name] or kinds[name] in _NUMBERS) and exact_ones[name],
+            name in says and exact_ones[name],
             _meanings(promise.diversity.declared.get(name, {}), kinds[name]),
         )
         for name in names
@@ -173,14 +173,19 @@ def _meanings(shares: Mapping[str, float], kind: str | None) -> dict[str | None,
     return found
 
 
-def _facts(kinds: Mapping[str, str | None], rows: Rows) -> dict[str, tuple[bool, bool]]:
-    """By column whether some piece has numbers, and whether all values are numbers."""
-    found = {}
+def _numeric(names: Sequence[str], rows: Rows) -> set[str]:
+    """Columns that have numbers, not texts."""
+    return {name for name in names if any(map(_is_numeric, rows.pieces(name)))}
+
+
+def _words(kinds: Mapping[str, str | None], rows: Relation) -> set[str]:
+    """Columns with a value that is not a number."""
+    found = set()
     for name, kind in kinds.items():
-        texts = texts_of(rows, name)
-        used = np.unique(texts.codes[texts.codes >= 0]).tolist()
-        are_numbers = all(_is_number(meaning(texts.texts[at], kind)) for at in used)
-        found[name] = any(map(_is_numeric, rows.pieces(name))), are_numbers
+        for column in {shown(name), true(name)} & set(rows):
+            used = np.flatnonzero(np.bincount(rows.codes(column) + 1, minlength=1)[1:]).tolist()
+            if not all(_is_number(meaning(rows[column].texts[at], kind)) for at in used):
+                found.add(name)
     return found
 
 
