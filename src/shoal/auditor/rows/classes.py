@@ -18,6 +18,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.rows.quasi import Quasi
+from shoal.auditor.rows.texts import kept
 
 FAMILIES: Final = ("tuples", "flexible")
 OF_CLASS: Final[Shape] = {"class": int, "size": int, "people": int}
@@ -51,7 +52,7 @@ def with_classes(quasi: Sequence[Quasi], rows: Relation) -> Relation:
 
 def measure_classes(rows: Relation, k: int) -> Found:
     """Count classes, the people of the smallest, rows below k, and classes of a single row."""
-    judged = rows.take(rows["judged"])
+    judged = kept(rows, rows["judged"])
     classes, own = numbered(judged["class"])
     people, size = np.zeros((2, len(classes)), np.int64)
     people[own], size[own] = judged["people"], judged["size"]
@@ -64,7 +65,7 @@ def measure_classes(rows: Relation, k: int) -> Found:
 
 def count_nulls(rows: Relation, quasi: Sequence[Quasi]) -> Found:
     """Count the rows with each pattern of nulls; a pattern has a 1 for every column that is missing."""
-    judged = rows.take(rows["judged"])
+    judged = kept(rows, rows["judged"])
     missing = [(~one.is_shown(judged)).astype(np.int64) for one in quasi]
     pattern = combined(missing, len(judged))
     sizes, first = np.bincount(pattern), np.unique(pattern, return_index=True)[1]

@@ -14,7 +14,7 @@ from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.rows.reading import RowReader, shown, true
-from shoal.auditor.rows.texts import shared_numbers, spelt_alike
+from shoal.auditor.rows.texts import kept, shared_numbers, spelt_alike
 
 _MARKS: Final[Shape] = {"row": int, "is_absent": bool, "is_extra": bool, "lacks_others": bool}
 
@@ -84,7 +84,7 @@ def _shown(reader: RowReader, lacks: Shape, rows: Relation) -> Relation:
 
 
 def _known(reader: RowReader, lacks: Shape, records: Relation) -> Relation:
-    records = records.take(records["usable"])
+    records = kept(records, records["usable"])
     values = {name: spelt_alike(records[true(name)]) for name in reader.unchanged}
     nulls = {name: ~one.is_recorded(records) for name, one in zip(lacks, reader.quasi, strict=False)}
     return Relation({"record": records["record"], **values, **nulls})

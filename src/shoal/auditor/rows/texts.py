@@ -109,6 +109,11 @@ def _missing(like: Any, length: int) -> Any:
     return _taken(empty, np.full(length, -1))
 
 
+def kept(rows: Relation, marked: Bools) -> Relation:
+    """The marked rows; not copied if these are all."""
+    return rows if marked.all() else rows.take(marked)
+
+
 def only_columns(names: tuple[str, ...], rows: Relation) -> Relation:
     """Some columns of rows; for places that change tables."""
     return rows.only(*names)

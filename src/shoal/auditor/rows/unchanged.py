@@ -15,6 +15,7 @@ from shoal.auditor.reading.columns import Bools
 from shoal.auditor.relation import Relation
 from shoal.auditor.rows.reading import shown
 from shoal.auditor.rows.rules import RowPromise
+from shoal.auditor.rows.texts import kept
 
 
 def look_at_unchanged(
@@ -41,7 +42,7 @@ def _crowds(place: Place, rows: Table, names: tuple[str, ...], k: int) -> Column
 
 
 def _of_values(columns: tuple[str, ...], k: int, rows: Relation) -> ColumnCrowds:
-    known = rows.take(has_somebody(rows))
+    known = kept(rows, has_somebody(rows))
     if not (known["row"][1:] > known["row"][:-1]).all():
         known = known.take(np.argsort(known["row"]))
     value = known.codes(columns[0])

@@ -39,7 +39,7 @@ from shoal.auditor.rows.membership import look_at_membership
 from shoal.auditor.rows.quasi import Quasi
 from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, shown, true
 from shoal.auditor.rows.spelling import look_at_spelling
-from shoal.auditor.rows.texts import matched, only_columns, united
+from shoal.auditor.rows.texts import kept, matched, only_columns, united
 from shoal.auditor.rows.unchanged import look_at_unchanged
 from shoal.auditor.trace import SUPPRESSED
 from shoal.auditor.tuples.diversity.diversity import (
@@ -386,8 +386,7 @@ def _with_assumptions(
 
 
 def _with_rows(entries: Relation) -> Relation:
-    there = entries["row"] >= 0
-    return entries if there.all() else entries.take(there)
+    return kept(entries, entries["row"] >= 0)
 
 
 def _link(ordered: Ordered, released: Relation, entries: Relation) -> Relation:

@@ -24,6 +24,7 @@ from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
+from shoal.auditor.rows.texts import kept
 from shoal.auditor.tuples.groups import in_order
 from shoal.auditor.tuples.promise import TuplePromise
 
@@ -144,7 +145,7 @@ def below_k_in_history(rows: Relation, history: History, promise: TuplePromise) 
 
 def look_at_history(promise: TuplePromise, times: Times, rows: Relation) -> Found:
     """Measure the history of k of all classes in released rows and in time, and check it against the age of reuse."""
-    rows, found = in_order(rows.take(rows["judged"] & (rows.codes("person") >= 0))), Found()
+    rows, found = in_order(kept(rows, rows["judged"] & (rows.codes("person") >= 0))), Found()
     decision = numbered(rows["group"])[1]
     alone = ~rows["formed"]
     decision[alone] = len(rows) + np.flatnonzero(alone)

@@ -22,7 +22,7 @@ from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.rows.texts import only_columns, stacked
+from shoal.auditor.rows.texts import kept, only_columns, stacked
 from shoal.auditor.trace import DEAD, VERDICTS
 from shoal.auditor.tuples.promise import TuplePromise
 from shoal.auditor.tuples.timeline import LEAST, Timeline, event_clock, read_timeline
@@ -93,7 +93,7 @@ def _along(
 ) -> Ordered:
     rows = stacked(batches)
     rows = rows if len(rows) else Relation({name: np.zeros(0, kind) for name, kind in COLUMNS.items()})
-    entries = rows if (rows["entry"] >= 0).all() else rows.take(rows["entry"] >= 0)
+    entries = kept(rows, rows["entry"] >= 0)
     count = records if records is not None else _least_records(entries, has_events=has_events)
     decided = np.zeros(count, np.bool_)
     decided[entries["record"][entries["exists"]]] = True

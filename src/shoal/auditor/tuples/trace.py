@@ -25,7 +25,7 @@ from shoal.auditor.reading.columns import Bools
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.rows.entries import Entries, decided_twice, read_entries, trace_row, trace_verdict
-from shoal.auditor.rows.texts import matched, texts_of, united
+from shoal.auditor.rows.texts import kept, matched, texts_of, united
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
 from shoal.auditor.tuples.promise import TuplePromise
 
@@ -238,7 +238,7 @@ def look_at_entries(place: Place, decisions: Table, promise: TuplePromise, *, ha
 
 
 def _of_entries(promise: TuplePromise, has_truth: bool, rows: Relation) -> list[Finding]:  # noqa: FBT001 - private
-    entries = rows.take(rows["entry"] >= 0)
+    entries = kept(rows, rows["entry"] >= 0)
     findings = look(entries, OF_ENTRY) + look(entries, OF_TUPLE_ENTRY, promise)
     if has_truth:
         findings += look(entries, (unusable_accepted, no_reason, dead_without_cause))

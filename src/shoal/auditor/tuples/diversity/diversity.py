@@ -19,6 +19,7 @@ from shoal.auditor.findings import Finding, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.rows.texts import kept
 from shoal.auditor.tuples.diversity.distances import (
     References,
     Sets,
@@ -37,7 +38,9 @@ from shoal.auditor.tuples.promise import TuplePromise
 
 _ROUNDING: Final = 1e-7
 _MOST_ENTRIES: Final = 200_000_000
-_ENTRIES_AT_ONCE: Final = 4_000_000
+_MOST_OF_ONE: Final = 4_000_000
+"""More entries than this, of all clusters or of one, are not made."""
+_ENTRIES_AT_ONCE: Final = 1_000_000
 _MEASURES: Final = {"l": np.fmin, "entropy_l": np.fmin, "t": np.fmax}
 """By measure, which of two is worse."""
 TOO_MANY: Final = "too many values"
@@ -58,7 +61,7 @@ def _of_class(column: Sensitive, measure: str) -> str:
 
 def count_values(columns: Sequence[Sensitive], rows: Relation) -> dict[str, dict[str | None, int]]:
     """Count how often each value is in checked rows."""
-    judged, found = rows.take(rows["judged"]), {}
+    judged, found = kept(rows, rows["judged"]), {}
     for column in columns:
         number_of, (codes,) = column.numbers(judged[column.column])
         times = np.bincount(codes, minlength=len(number_of)).tolist()
@@ -95,12 +98,11 @@ def _measures(column: Sensitive, sets: Sets, references: References, of_set: Int
     """Measure sets; l and entropy l only of known values, t only where there is a reference."""
     known = known_sets(sets)
     reveals, there = known.sizes > 0, (sets.sizes > 0) & (np.diff(references.begin)[of_set] > 0)
-    apart = away(sets, references, of_set, is_ordered=column.is_ordered)
-    return {
-        "l": np.where(reveals, distinct(known), np.nan),
-        "entropy_l": np.where(reveals, effective(known), np.nan),
-        "t": np.where(there, apart, np.nan),
-    }
+    apart = np.full(sets.count, np.nan)
+    if there.any():
+        apart = np.where(there, away(sets, references, of_set, is_ordered=column.is_ordered), np.nan)
+    distinct_ones, evenness = (np.where(reveals, measure(known), np.nan) for measure in (distinct, effective))
+    return {"l": distinct_ones, "entropy_l": evenness, "t": apart}
 
 
 def measure_classes(columns: Sequence[Sensitive], rows: Relation) -> Found:
@@ -184,7 +186,7 @@ def look_at_diversity(promised: Promised, rows: Relation) -> Found:
     References of the trace are rows too: with a cluster, but without a number.
     """
     recorded = rows.take(rows["row"] < 0)
-    rows = in_order(rows.take(rows["row"] >= 0) if len(recorded) else rows)
+    rows = in_order(kept(rows, rows["row"] >= 0))
     worst = {measure: np.full(len(rows), np.nan) for measure in _MEASURES}
     number = np.full(len(rows), -1, np.int64)
     grouped = np.flatnonzero(rows["group"] >= 0)
@@ -274,7 +276,7 @@ def _growing_sets(value: Ints, grown: Grown, found: Found) -> Iterator[tuple[Set
     if not len(grown.row):
         return
     sizes = growth_sizes(grown.cluster, value, grown.step, grown.count)
-    if sizes.sum() > _MOST_ENTRIES or sizes.max() > _ENTRIES_AT_ONCE:
+    if sizes.sum() > _MOST_ENTRIES or sizes.max() > _MOST_OF_ONE:
         found.sums[TOO_MANY] = 1
         yield gather(grown.cluster, value, grown.count), np.arange(grown.count)
         return

@@ -134,8 +134,9 @@ class Sensitive:
 
 
 def sensitive_columns(
-    place: Place, promise: TuplePromise, names: Sequence[str], tables: Iterable[tuple[Table, str]], values: Iterable[tuple[str, str]]
-) -> tuple[Sensitive, ...]:
+    place: Place, promise: TuplePromise, names: Sequence[str], tables: Iterable[tuple[Table, str]],
+    values: Iterable[tuple[str, str]],
+) -> tuple[Sensitive, ...]:  # fmt: skip
     """Some sensitive columns, after a look at all rows and records, and at the values of recorded references.
 
     Columns that are published generalized have their values in the truth.
