@@ -26,6 +26,10 @@ class Policy:
             raise PolicyError(f"[{name}]: not a table")
         return found
 
+    def located(self, path: Any) -> Any:
+        """A path of the policy, which starts from its folder; anything else as it is."""
+        return self.folder / path if isinstance(path, str | Path) else path
+
 
 def read_policy(policy: Any) -> Policy:
     """Read a policy from a path, or take its content: a mapping, or that of a method, which describes itself."""

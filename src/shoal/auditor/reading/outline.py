@@ -26,6 +26,9 @@ class Outline:
     is_numbered: bool = False
     """Whether a column "row" was added, because the policy counts rows, not people."""
 
+    def __len__(self) -> int:
+        return self.rows
+
     @staticmethod
     def of(rows: Rows) -> Outline:
         """The outline of what was read."""

@@ -1,34 +1,87 @@
-"""The entry: find the judge of the method's family and let it check the release."""
+"""The entry: find the family of the policy's method, and check the release on this machine or on another place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from shoal.auditor.engine import Here, Place
+from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.paths import Format
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
-JUDGES: Final[dict[str, Callable[[Policy, Any, Any, Any], AuditReport]]] = {
-    "z-anonymity": audit_z,
-    "fads": audit_tuples,
-    "fads-varied": audit_tuples,
-    "fast": audit_tuples,
-    "k-varp": audit_tuples,
-    "iot-anonymization": audit_tuples,
-    "castle": audit_tuples,
-    "least-loss": audit_tuples,
-    "flexible-k": audit_flexible,
-    "k^m": audit_sets,
-    "k^m-apriori": audit_sets,
+METHODS: Final[dict[str, str]] = {
+    "z-anonymity": "z",
+    "fads": "tuples",
+    "fads-varied": "tuples",
+    "fast": "tuples",
+    "k-varp": "tuples",
+    "iot-anonymization": "tuples",
+    "castle": "tuples",
+    "least-loss": "tuples",
+    "flexible-k": "flexible",
+    "k^m": "sets",
+    "k^m-apriori": "sets",
 }
-"""By method: the judge of its family, which takes the policy, the release, the truth and the trace."""
+"""By method: its family."""
+Inputs = Mapping[str, Any]
+"""What was given, by role: release, truth, trace; of a plain table its population."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How releases of a family are audited, here and on Spark."""
+
+    audit: Callable[[Place, Policy], AuditReport]
+    formats: Callable[[Policy], Mapping[str, Format]] = formats_of
+    """By role: the format of its files."""
+    read: Callable[[Policy, Inputs], Mapping[str, Rows]] = read_inputs
+    """Reads everything into this process."""
+
+    def here(self, policy: Policy, inputs: Inputs) -> AuditReport:
+        """Audit in this process."""
+        return self.audit(Here(self.read(policy, inputs)), policy)
+
+
+# A family that is not written against `Place` yet has the function that audits it in this process.
+Judge = Callable[[Policy, Any, Any, Any], AuditReport]
+FAMILIES: Final[dict[str, Family | Judge]] = {
+    "z": audit_z,
+    "tuples": audit_tuples,
+    "flexible": audit_flexible,
+    "sets": audit_sets,
+    "table": lambda policy, release, _truth, _trace: judge_table(policy, release),
+}
+
+
+def family_of(policy: Policy) -> str:
+    """The family whose checks a policy asks for."""
+    if "table" in policy.content:
+        return "table"
+    found = METHODS.get(str(policy.section("anonymize").get("method")))
+    if found is None:
+        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(METHODS)}")
+    return found
+
+
+def inputs_of(policy: Policy, release: Any, truth: Any = None, trace: Any = None) -> dict[str, Any]:
+    """What was given, by role."""
+    if "table" not in policy.content:
+        given = {"release": release, "truth": truth, "trace": trace}
+    else:
+        population = policy.section("table").get("population")
+        given = {"release": release, "population": policy.located(population)}
+    return {role: what for role, what in given.items() if what is not None or role == "release"}
 
 
 def audit(
@@ -68,12 +121,10 @@ def audit(
     """
     with limited(max_memory):
         written = read_policy(policy)
-        if "table" in written.content:
-            return judge_table(written, release)
-        judge = JUDGES.get(str(written.section("anonymize").get("method")))
-        if judge is None:
-            raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
-        return judge(written, release, truth, trace)
+        family = FAMILIES[family_of(written)]
+        if isinstance(family, Family):
+            return family.here(written, inputs_of(written, release, truth, trace))
+        return family(written, release, truth, trace)
 
 
 def audit_table(
