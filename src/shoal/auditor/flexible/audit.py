@@ -24,7 +24,15 @@ from shoal.auditor.flexible.checks import (
     root_label,
     whole_domain,
 )
-from shoal.auditor.flexible.crowds import CROWDS, count_people, counted, look_at_crowds, median, note_crowds, with_crowds
+from shoal.auditor.flexible.crowds import (
+    CROWDS,
+    count_people,
+    counted,
+    look_at_crowds,
+    median,
+    note_crowds,
+    with_crowds,
+)
 from shoal.auditor.flexible.density import needed_k, with_measured_density
 from shoal.auditor.flexible.linked import Linked, RowChecks, link, note_losses
 from shoal.auditor.flexible.promise import FlexiblePromise, read_flexible_promise

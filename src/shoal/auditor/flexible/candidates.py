@@ -94,9 +94,7 @@ def _place(value: Floats, ends: Floats) -> Ints:
     return np.searchsorted(ends, value, side="left") + np.searchsorted(ends, value, side="right") - 1
 
 
-def note_candidates(
-    place: Place, rows: Table, quasi: Sequence[Quasi], normal: Sequence[Quasi], notes: Notes
-) -> None:
+def note_candidates(place: Place, rows: Table, quasi: Sequence[Quasi], normal: Sequence[Quasi], notes: Notes) -> None:
     """Note how many people a row may belong to, for attackers who know all columns, and who know the normal ones."""
     notes.metrics |= {"candidates_knowing_all": None, "candidates_knowing_normal": None}
     if not isinstance(place, Here) and place.outline("release").rows > _MOST_GATHERED:

@@ -17,7 +17,7 @@ from shoal.auditor.flexible.calibration import Calibration
 from shoal.auditor.flexible.density import needed_k
 from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.rows.checks import OF_RECORD, OF_RELEASE, count_filled, identifier_in_column
+from shoal.auditor.rows.checks import OF_RELEASE, count_filled
 from shoal.auditor.rows.entries import Entries
 from shoal.auditor.rows.quasi import Quasi
 from shoal.auditor.rows.reading import RowReader
@@ -119,4 +119,5 @@ def note_losses(parts: Sequence[RowsFound], found: Found, quasi: Sequence[Quasi]
         shown = {one.name: found.sums[f"shown {one.name}"] for one in quasi}
         total = sum(one.weight * losses[one.name] for one in quasi)
         notes.metrics["loss"] = {"all": total / rows / sum(one.weight for one in quasi)}
-        notes.metrics["loss_by_column"] = {name: losses[name] / count if count else None for name, count in shown.items()}
+        means = {name: losses[name] / count if count else None for name, count in shown.items()}
+        notes.metrics["loss_by_column"] = means
