@@ -81,10 +81,10 @@ def median(counts: Counter[int]) -> float | None:
     """The median of numbers of which there are so many each."""
     if not counts:
         return None
-    values = np.array(sorted(counts))
-    ends = np.cumsum([counts[value] for value in values.tolist()])
+    values = sorted(counts)
+    ends = np.cumsum([counts[value] for value in values])
     low, high = (values[np.searchsorted(ends, at, side="right")] for at in ((ends[-1] - 1) // 2, ends[-1] // 2))
-    return float(low + high) / 2
+    return (low + high) / 2
 
 
 def note_crowds(parts: Iterable[Crowds], found: Found, notes: Notes, *, are_people: bool) -> None:
