@@ -131,7 +131,7 @@ def describe(count: Ints, needed: Ints, person: Ints) -> dict[str, Any]:
     return {
         **{name: int(np.quantile(count, at, method="lower")) for name, at in _QUANTILES.items()},
         "promised": promised,
-        "people_with_fewer": len(np.unique(person[count < needed])),
+        "people_with_fewer": int(np.count_nonzero(np.bincount(person[count < needed]))),
         "highest_risk": 1 / least if least else None,
         "promised_risk": 1 / promised,
     }
@@ -144,6 +144,8 @@ def count_candidates(columns: Sequence[Known], person: Ints) -> Ints:
     """
     if not columns:
         return np.full(len(person), len(np.unique(person)), np.int64)
+    # The column with most published values first: it leaves fewest vectors to look at.
+    columns = sorted(columns, key=lambda column: -int(column.shown.max(initial=0)))
     group = combined([column.shown for column in columns], len(person))
     table, people = _Prefixes(columns, group), _people_of_groups(group, person)
     target = combined([column.true for column in columns], len(person))
