@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,9 +12,9 @@ from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.audit import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
@@ -35,22 +36,30 @@ METHODS: Final[dict[str, str]] = {
 }
 """By method: its family."""
 Inputs = Mapping[str, Any]
-"""What was given, by role: release, truth, trace; of a plain table its population."""
+"""What was given, by role: release, truth, trace; or a plain table and its population."""
+
+
+def _in_memory(policy: Policy, inputs: Inputs) -> AbstractContextManager[Place]:
+    return nullcontext(Here(read_inputs(policy, inputs)))
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """How releases of a family are audited, here and on Spark."""
 
-    audit: Callable[[Place, Policy], AuditReport]
+    audit: Callable[..., AuditReport]
+    """Takes the place and the policy, and what was given in the roles of `given`."""
+    given: tuple[str, ...] = ()
+    here: Callable[[Policy, Inputs], AbstractContextManager[Place]] = _in_memory
+    """Opens what was given in this process."""
     formats: Callable[[Policy], Mapping[str, Format]] = formats_of
     """By role: the format of its files."""
-    read: Callable[[Policy, Inputs], Mapping[str, Rows]] = read_inputs
-    """Reads everything into this process."""
+    reader: Callable[[Policy, str], Reader] = lambda _policy, _role: read
+    """What reads a file of a role in a task."""
 
-    def here(self, policy: Policy, inputs: Inputs) -> AuditReport:
-        """Audit in this process."""
-        return self.audit(Here(self.read(policy, inputs)), policy)
+    def report(self, place: Place, policy: Policy, inputs: Inputs) -> AuditReport:
+        """Audit what a place has read."""
+        return self.audit(place, policy, *(inputs.get(role) for role in self.given))
 
 
 # A family that is not written against `Place` yet has the function that audits it in this process.
@@ -80,8 +89,8 @@ def inputs_of(policy: Policy, release: Any, truth: Any = None, trace: Any = None
         given = {"release": release, "truth": truth, "trace": trace}
     else:
         population = policy.section("table").get("population")
-        given = {"release": release, "population": policy.located(population)}
-    return {role: what for role, what in given.items() if what is not None or role == "release"}
+        given = {"table": release, "population": policy.located(population)}
+    return {role: what for role, what in given.items() if what is not None or role in ("release", "table")}
 
 
 def audit(
@@ -123,7 +132,9 @@ def audit(
         written = read_policy(policy)
         family = FAMILIES[family_of(written)]
         if isinstance(family, Family):
-            return family.here(written, inputs_of(written, release, truth, trace))
+            inputs = inputs_of(written, release, truth, trace)
+            with family.here(written, inputs) as place:
+                return family.report(place, written, inputs)
         return family(written, release, truth, trace)
 
 

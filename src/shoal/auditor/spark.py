@@ -11,9 +11,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -21,16 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.auditor.findings import CheckFailed, where_failed
-from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT
-from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.outline import Outline
-from shoal.auditor.reading.paths import Format, table_paths
-from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, has_shape, schema_of
-from shoal.errors import InputError, ShoalError
+from shoal.auditor.task_files import File, RowsOf
+from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,8 +35,6 @@ T = TypeVar("T")
 Batches = Iterable[pa.RecordBatch]
 OnBatches = Callable[[Batches], Iterator[pa.RecordBatch]]
 """What a task does with the batches of a partition."""
-Opener = Callable[[str, int], Any]
-"""Opens a piece of a sealed file in a task, given its path and number; returns an Arrow table."""
 ROWS_OF_A_BATCH: Final = 100_000
 ROWS_OF_A_BUCKET: Final = 2_000_000
 """So many rows are looked at by one task; more only if more are equal in the columns that divide them."""
@@ -49,51 +43,6 @@ _FOUND: Final = "found"
 _RESULTS: Final = pa.schema([(_FOUND, pa.binary())])
 _RIGHT: Final = "is_right"
 _FAILED: Final = re.compile(rf"{CheckFailed.__module__}\.{CheckFailed.__name__}: (.*)")
-
-
-# ---- files
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A sealed file: how many pieces it has, and what opens them."""
-
-    path: str
-    pieces: int
-    opener: Opener
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """What one task reads: a file, or a piece of a sealed one."""
-
-    role: str
-    """release, truth or trace."""
-    path: str
-    expected: Format
-    piece: int = 0
-    opener: Opener | None = None
-
-    def read(self) -> Rows:
-        """Read it."""
-        what = self.path if self.opener is None else self.opener(self.path, self.piece)
-        return read(what, name=self.role, expected=self.expected)
-
-    def outline(self, policy: Policy) -> Outline:
-        """Read it, and return what it shows before any row is looked at."""
-        odd_rows = count_odd_rows(self.path, policy, self.expected) if self.expected.names_once else 0
-        return Outline.of(replace(self.read(), odd_rows=odd_rows))
-
-
-def files_of(what: Any, role: str, expected: Format) -> list[File]:
-    """The files that something names, as absolute paths, in the order in which they are read."""
-    if isinstance(what, Sealed):
-        return [File(role, what.path, expected, piece, what.opener) for piece in range(what.pieces)]
-    if isinstance(what, str | Path):
-        return [File(role, str(path.absolute()), expected) for path in table_paths(what, role)]
-    if isinstance(what, Sequence):
-        return [file for one in what for file in files_of(one, role, expected)]
-    raise InputError(f"{role}: on Spark give paths that every machine has; audit tables in memory with shoal.audit")
 
 
 # ---- in tasks
@@ -127,8 +76,7 @@ class _OnFiles:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                found = self.work(number, self.files[number])
-                yield from _sent(found, self.shape)
+                yield from _sent(self.work(number, self.files[number]), self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,42 +116,15 @@ class _OnBoth:
             yield from _sent(self.work(one, other), self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class _RowsOf:
-    """Reads a file as a part of all files of its role: with the columns of all, its rows numbered on."""
-
-    firsts: Sequence[int]
-    outline: Outline
-    stream: Mapping[str, Any]
-
-    def __call__(self, number: int, file: File) -> Rows:
-        rows, every = file.read(), self.outline.columns
-        if file.role == "truth":
-            rows = by_stream(rows, self.stream, self.firsts[number], numbers=self.outline.is_numbered)
-        parts = [({name: pa.nulls(len(broken)) for name in every} | columns, broken) for columns, broken in rows.parts]
-        return replace(rows, parts=tuple(parts))
-
-
-def _outline(policy: Policy, _number: int, file: File) -> Outline:
-    return file.outline(policy)
-
-
-def _fact(rows_of: _RowsOf, work: Callable[[Rows], Any], number: int, file: File) -> Any:
-    return work(rows_of(number, file))
-
-
-def _relation(rows_of: _RowsOf, work: Callable[[Rows, int], Relation], number: int, file: File) -> Relation:
-    return work(rows_of(number, file), rows_of.firsts[number])
-
-
 def _packed(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Every batch as one value, which the driver gets without looking at its rows."""
     for batch in batches:
         if batch.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
-                writer.write_batch(batch)
-            yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_RESULTS)
+            yield pa.RecordBatch.from_pydict({_FOUND: [batch.serialize().to_pybytes()]}, schema=_RESULTS)
+
+
+def _unpacked(value: Any, shape: Shape) -> pa.RecordBatch:
+    return pa.ipc.read_record_batch(pa.py_buffer(value), _schema(shape))
 
 
 # ---- relations as batches
@@ -304,20 +225,19 @@ class OnSpark:
     def outline(self, role: str) -> Outline:
         """What the files of a role show before any row is looked at."""
         whole = sum(self._outlines_of(role), Outline())
-        counts_rows = role == "truth" and self._policy.section("stream").get("person") == "row"
-        if not counts_rows or whole.has_row_column or not self.has(role):
-            return whole
-        return replace(whole, columns=(*whole.columns, "row"), is_numbered=True)
+        return whole.as_read(role, self._policy.section("stream")) if self.has(role) else whole
 
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         """What a function says of every file of a role."""
         if not self.has(role):
             return []
-        return self._results(self._on_files(role, partial(_fact, self._rows_of(role), work)))
+        rows_of = self._rows_of(role)
+        return self._results(self._on_files(role, lambda number, file: work(rows_of(number, file))))
 
     def read(self, role: str, work: Callable[[Rows, int], Relation], shape: Shape) -> _Table:
         """Read the files of a role."""
-        return self._on_files(role, partial(_relation, self._rows_of(role), work), shape)
+        rows_of = self._rows_of(role)
+        return self._on_files(role, lambda number, file: work(rows_of(number, file), rows_of.firsts[number]), shape)
 
     def each(self, table: _Table, work: Callable[[Relation], Relation], shape: Shape) -> _Table:
         """Change rows, each by itself."""
@@ -355,26 +275,27 @@ class OnSpark:
         frame = self._used(table).repartitionByRange(self._buckets, *order).sortWithinPartitions(*order)
         with self._translated():
             sent = self._run(frame, _packed).frame.toLocalIterator(prefetchPartitions=True)
-            return work(_gathered(pa.ipc.open_stream(row[0]), table.shape) for row in sent)
+            return work(_gathered([_unpacked(row[0], table.shape)], table.shape) for row in sent)
 
     def gather(self, table: _Table) -> Relation:
         """All rows in one place; for few rows only."""
         with self._translated():
             sent = self._run(self._used(table), _packed).frame.collect()
-        return _gathered([batch for row in sent for batch in pa.ipc.open_stream(row[0])], table.shape)
+        return _gathered([_unpacked(row[0], table.shape) for row in sent], table.shape)
 
     # ---- steps
 
     def _outlines_of(self, role: str) -> list[Outline]:
         """The outlines of all files of a role; all roles are read at once."""
         if self._outlines is None:
-            self._outlines = self._results(self._on_files(None, partial(_outline, self._policy)))
+            policy = self._policy
+            self._outlines = self._results(self._on_files(None, lambda _, file: file.outline(policy)))
         return [one for one, file in zip(self._outlines, self._files, strict=True) if file.role == role]
 
-    def _rows_of(self, role: str) -> _RowsOf:
+    def _rows_of(self, role: str) -> RowsOf:
         counts = [one.rows for one in self._outlines_of(role)]
         firsts = [sum(counts[:at]) for at in range(len(counts))]
-        return _RowsOf(firsts, self.outline(role), dict(self._policy.section("stream")))
+        return RowsOf(firsts, self.outline(role), dict(self._policy.section("stream")))
 
     def _on_files(self, role: str | None, work: Callable[[int, File], Any], shape: Shape | None = None) -> _Table:
         files = tuple(file for file in self._files if role in (None, file.role))

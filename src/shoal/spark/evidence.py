@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from shoal.auditor.audit import FAMILIES, Family, family_of, inputs_of
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
-from shoal.auditor.reading.paths import Format, table_paths
-from shoal.auditor.spark import OnSpark, Sealed, files_of
+from shoal.auditor.reading.paths import table_paths
+from shoal.auditor.spark import OnSpark
+from shoal.auditor.task_files import File, Sealed, files_of
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
 from shoal.spark.auditor.class_sizes import attack_on
 from shoal.spark.auditor.dispatch import audit_on
@@ -55,15 +56,17 @@ def audit_on_spark(
     if not isinstance(family, Family):
         return audit_on(SparkEngine(session, readable_errors), release, truth, trace, policy, max_memory=max_memory)
     formats, inputs = family.formats(written), inputs_of(written, release, truth, trace)
-    with on_spark(session, written, formats, inputs, max_memory) as place:
-        return family.audit(place, written)
+    files = [
+        file
+        for role, what in inputs.items()
+        for file in files_of(what, role, formats[role], family.reader(written, role))
+    ]
+    with on_spark(session, written, files, max_memory) as place:
+        return family.report(place, written, inputs)
 
 
-def on_spark(
-    session: Any, policy: Policy, formats: Mapping[str, Format], inputs: Mapping[str, Any], max_memory: int | str | None
-) -> OnSpark:
-    """The place of an audit: tasks of a session, which read these inputs."""
-    files = [file for role, what in inputs.items() for file in files_of(what, role, formats[role])]
+def on_spark(session: Any, policy: Policy, files: Sequence[File], max_memory: int | str | None) -> OnSpark:
+    """The place of an audit: tasks of a session, which read these files."""
     limit = None if max_memory is None else size_of(max_memory)
     return OnSpark(session, policy, files, max_memory=limit, errors=readable_errors, in_worker=InWorker)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.relation import Relation, Texts
-from shoal.auditor.spark import OnSpark, files_of
+from shoal.auditor.spark import OnSpark
+from shoal.auditor.task_files import files_of
 from shoal.errors import InputError
 from tests.auditor.divided import Divided
 
@@ -131,6 +133,16 @@ def rows_of(role: str, paths: list[str]) -> Rows:
     return by_stream(rows, POLICY["stream"]) if role == "truth" else rows
 
 
+@contextmanager
+def small_batches(session: Any) -> Iterator[None]:
+    """A task gets its rows in many batches, whose texts have different numbers."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = session.conf.get(name)
+    session.conf.set(name, "7")
+    yield
+    session.conf.set(name, before)
+
+
 @pytest.mark.parametrize(
     ("sizes", "others", "buckets"),
     [((40, 0, 23), (30,), 3), ((1,), (1, 0), 5), ((0,), (3,), 2), ((7,), (9, 4), 20)],
@@ -141,7 +153,7 @@ def test_places_agree(session: Any, tmp_path: Path, sizes: Any, others: Any, buc
     paths = {role: written(tmp_path, role, own) for role, own in tables.items()}
     files = [file for role, own in paths.items() for file in files_of(own, role, Format())]
     here = toy_audit(Here({role: rows_of(role, own) for role, own in paths.items()}))
-    with OnSpark(session, read_policy(POLICY), files, buckets=buckets) as place:
+    with small_batches(session), OnSpark(session, read_policy(POLICY), files, buckets=buckets) as place:
         there = toy_audit(place)
     assert there == here
     first, divided = 0, {"release": [rows_of("release", [path]) for path in paths["release"]], "truth": []}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, has_row_column
@@ -36,6 +38,12 @@ class Outline:
         return Outline(
             len(rows), tuple(rows.columns), rows.claims, rows.hidden, rows.odd_rows, is_own, rows.is_numbered
         )  # fmt: skip
+
+    def as_read(self, role: str, stream: Mapping[str, Any]) -> Outline:
+        """The outline of all files of a role; rows of the truth are numbered if the policy counts them."""
+        if role != "truth" or stream.get("person") != "row" or self.has_row_column:
+            return self
+        return replace(self, columns=(*self.columns, "row"), is_numbered=True)
 
     def __add__(self, other: Outline) -> Outline:
         """The outline of the files of both."""

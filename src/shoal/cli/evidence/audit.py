@@ -18,7 +18,7 @@ NO_TABLE: Final = TableOptions()
 
 
 def audit(  # noqa: PLR0913 - one for each option
-    release: Path,
+    release: Path | None = None,
     *,
     policy: Path | None = None,
     truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, json_list=False, negative="")] = None,
@@ -29,6 +29,7 @@ def audit(  # noqa: PLR0913 - one for each option
     key: Path | None = None,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    lists: Annotated[bool, Parameter(name="--list", negative="")] = False,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
     table: TableOptions = NO_TABLE,
@@ -51,6 +52,8 @@ def audit(  # noqa: PLR0913 - one for each option
         shoal audit table.csv --quasi age sex zip --sensitive illness --k 5 --l 2
 
         shoal audit out/ --truth in/ --trace trace.parquet --policy policy.toml --engine spark --master local[4]
+
+        shoal audit --list
 
     Parameters
     ----------
@@ -75,6 +78,8 @@ def audit(  # noqa: PLR0913 - one for each option
         With --sign: the file of the attestation; by default RELEASE.attestation.json.
     as_json
         Print the report as JSON.
+    lists
+        Print all checks and audit nothing: what each finds, what it needs, and what to do.
     engine
         Where rows are counted: here, or on the executors of Spark, for files that one machine cannot hold.
     master
@@ -84,6 +89,11 @@ def audit(  # noqa: PLR0913 - one for each option
 
     from shoal.cli.engine import check_engine
 
+    if lists:
+        print(_listed(as_json=as_json), file=sys.stdout)
+        return 0
+    if release is None:
+        raise PolicyError("shoal audit: name the released file or folder")
     check_engine(engine, master)
     promised = _promise(policy, table, is_signed=sign is not None or verify is not None)
     if verify is not None:
@@ -103,6 +113,17 @@ def audit(  # noqa: PLR0913 - one for each option
     if signer is not None:
         signer.write(report)
     return 0 if report.ok else 1
+
+
+def _listed(*, as_json: bool) -> str:
+    import orjson
+
+    from shoal.auditor.listing import entries
+
+    found = entries()
+    if as_json:
+        return orjson.dumps([one.to_dict() for one in found], option=orjson.OPT_INDENT_2).decode()
+    return "\n".join(one.text() for one in found)
 
 
 def _on_spark(

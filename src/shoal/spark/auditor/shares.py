@@ -13,7 +13,7 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format, table_paths
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.spark import Opener, Sealed
+from shoal.auditor.task_files import Opener, Sealed
 from shoal.errors import InputError
 
 
