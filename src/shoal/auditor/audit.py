@@ -10,7 +10,7 @@ from typing import Any, Final
 from shoal.auditor.engine import Here, Place
 from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
-from shoal.auditor.flexible.judge import audit_flexible
+from shoal.auditor.flexible.audit import audit_flexible
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
@@ -67,7 +67,7 @@ Judge = Callable[[Policy, Any, Any, Any], AuditReport]
 FAMILIES: Final[dict[str, Family | Judge]] = {
     "z": audit_z,
     "tuples": Family(audit_tuples),
-    "flexible": audit_flexible,
+    "flexible": Family(audit_flexible),
     "sets": audit_sets,
     "table": lambda policy, release, _truth, _trace: judge_table(policy, release),
 }

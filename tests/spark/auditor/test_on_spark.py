@@ -15,10 +15,11 @@ from shoal.cli.app import app
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
+from tests.auditor.flexible.test_parts import made, write
+from tests.auditor.flexible.test_parts import too_few_people as few_people
+from tests.auditor.in_parts import same_report as same_in_parts
 from tests.spark.auditor.releases import Evidence, make_evidence
 from tests.spark.auditor.test_class_sizes import write_people
-from tests.spark.auditor.test_flexible import made, same, write
-from tests.spark.auditor.test_flexible import too_few_people as few_people
 from tests.spark.auditor.test_sets import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
 from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
@@ -79,7 +80,7 @@ def test_flexible_k(session: Any, tmp_path: Path) -> None:
     paths = write(run, tmp_path)
     report = shoal.spark.audit(**paths)
     assert "below-k" in {found.code for found in report.violations}
-    same(shoal.audit(**paths), report)
+    same_in_parts(shoal.audit(**paths), report)
 
 
 def test_sets_that_spark_published(session: Any, stage: Stage) -> None:

@@ -95,6 +95,8 @@ class FlexiblePromise:
     root: bool
     """Whether root labels may be published."""
     method: str = "flexible-k"
+    rule_of_nulls: str = "exact"
+    """A row lacks what its record lacks."""
 
     @property
     def columns(self) -> tuple[str, ...]:
