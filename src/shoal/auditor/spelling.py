@@ -14,7 +14,7 @@ from shoal.auditor.counting import shared_codes, spelt_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.rows.attributes import Attribute
 
 _SENTENCE = "A row spells a value differently from other rows; this distinguishes it."
 
@@ -28,11 +28,11 @@ def check_spelling(
     """
     odd = np.zeros(len(release), np.bool_)
     for name, code in generalized.items():
-        odd |= odd_spellings(code, shared_codes(spelt(release, name))[1][0])
+        odd |= odd_spellings(code, shared_codes(spellings_of(release, name))[1][0])
         odd |= odd_spellings(code, are_text(release, name))
     for name, code in unchanged.items() if truth is not None else ():
         assert truth is not None
-        _, (known, shown) = shared_codes(spelt(truth, name), spelt(release, name))
+        _, (known, shown) = shared_codes(spellings_of(truth, name), spellings_of(release, name))
         odd |= odd_spellings(code, shown) & ~np.isin(shown, known)
         if not are_mixed(truth, name):
             odd |= odd_spellings(code, are_text(release, name))
@@ -55,7 +55,7 @@ def odd_spellings(code: Ints, spelling: Ints) -> Bools:
     return odd
 
 
-def spelt(rows: Rows, name: str) -> Any:
+def spellings_of(rows: Rows, name: str) -> Any:
     """Return a column's exact spelling, as text."""
     chunks: list[Any] = []
     for piece in rows.pieces(name):

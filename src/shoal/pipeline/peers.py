@@ -24,7 +24,8 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.numbers import read_numbers
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.report.evidence_report import describe_release
-from shoal.auditor.tuples.promise import LabelRule, NumberRule, TuplePromise, read_tuple_promise
+from shoal.auditor.rows.rules import LabelRule, NumberRule
+from shoal.auditor.tuples.promise import TuplePromise, read_tuple_promise
 from shoal.auditor.utility.workload import read_workload
 from shoal.errors import PolicyError, RunError
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from shoal.auditor import audit
 from shoal.auditor.tuples.classes import read_classes
 from shoal.auditor.tuples.deadlines import event_clock
+
+from shoal.auditor import audit
 from tests.auditor.tuples.naive import RELEASE, TRACE, TRUTH, Run, policy, records, table
 
 

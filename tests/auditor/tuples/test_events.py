@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from shoal.auditor.tuples.events import _log_chance
 
 from shoal.auditor import audit
-from shoal.auditor.tuples.events import _log_chance
 from shoal.methods.tuples import publisher as tuple_publisher
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import SECOND, Run, records

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shoal import Fads, FlexibleK, Numeric, Schema
 from shoal.auditor import audit
-from shoal.auditor.tuples.grid import Points, cells_of, on_points
+from shoal.auditor.rows.grid import Points, cells_of, on_points
 from shoal.encode.text import csv_column
 from shoal.errors import InputError, PolicyError
 from shoal.methods.flexible.axes import GridAxis

@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from shoal.auditor.tuples.deadlines import event_clock
 
 from shoal.auditor import audit
 from shoal.auditor.audit import METHODS
@@ -15,9 +16,8 @@ from shoal.auditor.counting import combined
 from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.numbers import read_numbers, read_ranges
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.tuples.deadlines import event_clock
+from shoal.auditor.rows.attributes import read_attribute
 from shoal.auditor.tuples.promise import read_tuple_promise
-from shoal.auditor.tuples.values import read_attribute
 from shoal.errors import PolicyError
 from tests.auditor.tuples.naive import RELEASE, TRUTH, Run, policy, records, table
 

@@ -15,16 +15,16 @@ from shoal.cli.app import app
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
-from tests.auditor.in_parts import same_report as same_as_here
+from tests.auditor.flexible.test_parts import made, write
+from tests.auditor.flexible.test_parts import too_few_people as few_people
+from tests.auditor.in_parts import same_report
+from tests.auditor.sets.test_in_parts import another_set, certified, make_sets
 from tests.auditor.z.test_parts import publish, too_few_people
 from tests.auditor.z.test_parts_of_epochs import a_row_too_many, a_set_of_one, combined, targeted
 from tests.spark.auditor.releases import Evidence, make_evidence
 from tests.spark.auditor.test_class_sizes import write_people
-from tests.spark.auditor.test_flexible import made, same, write
-from tests.spark.auditor.test_flexible import too_few_people as few_people
-from tests.auditor.sets.test_in_parts import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
-from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
+from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few
 from tests.spark.scene import TUPLES, Stage, people
 from tests.spark.sets.test_set_runs import COUNTED, visits
 from tests.spark.sets.test_set_runs import policy as set_policy
@@ -47,7 +47,7 @@ def test_events(session: Any, tmp_path: Path) -> None:
     paths = evidence.write(tmp_path)
     report = shoal.spark.audit(**paths)
     assert [found.code for found in report.violations] == ["below-z"]
-    same_as_here(shoal.audit(**paths), report)
+    same_report(shoal.audit(**paths), report)
 
 
 def test_events_of_epochs(session: Any, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_events_of_epochs(session: Any, tmp_path: Path) -> None:
         paths = Evidence(run.release, run.truth, run.trace, run.policy()).write(tmp_path / name)
         report = shoal.spark.audit(**paths)
         codes[name] = {found.code for found in report.violations}
-        same_as_here(shoal.audit(**paths), report)
+        same_report(shoal.audit(**paths), report)
     assert codes == {"combine": {"set-below-k"}, "target": {"stands-out"}}
 
 
@@ -79,7 +79,7 @@ def test_flexible_k(session: Any, tmp_path: Path) -> None:
     paths = write(run, tmp_path)
     report = shoal.spark.audit(**paths)
     assert "below-k" in {found.code for found in report.violations}
-    same(shoal.audit(**paths), report)
+    same_report(shoal.audit(**paths), report)
 
 
 def test_sets_that_spark_published(session: Any, stage: Stage) -> None:

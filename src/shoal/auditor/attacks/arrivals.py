@@ -10,7 +10,7 @@ from shoal.auditor.attacks.classes import RowEvidence, fitting
 from shoal.auditor.attacks.outcome import Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Labels, Spans
+from shoal.auditor.rows.attributes import Labels, Spans
 
 
 def attack_arrivals(evidence: RowEvidence) -> list[Attack]:

@@ -25,14 +25,14 @@ from shoal.auditor.attacks.z.evidence import read_stream_evidence
 from shoal.auditor.audit import METHODS
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.flexible.promise import read_flexible_promise
-from shoal.auditor.flexible.values import read_flexible_attribute
+from shoal.auditor.flexible.quasi import read_flexible_attribute
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import by_stream
+from shoal.auditor.rows.attributes import read_attribute
 from shoal.auditor.tuples.promise import read_tuple_promise
-from shoal.auditor.tuples.values import read_attribute
 from shoal.errors import PolicyError
 
 TARGETS: Final = 1000

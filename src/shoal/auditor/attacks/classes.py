@@ -15,11 +15,10 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
+from shoal.auditor.rows.reading import Records, read_records
+from shoal.auditor.rows.rules import RowPromise, Rule
 from shoal.auditor.trace import read_verdicts
-from shoal.auditor.tuples.promise import Rule
-from shoal.auditor.tuples.row_judge import RowPromise
-from shoal.auditor.tuples.truth import Records, read_records
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 _CELLS: Final = 8_000_000
 """How many pairs of people and classes are compared at once."""

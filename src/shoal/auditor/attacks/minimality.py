@@ -18,8 +18,8 @@ from shoal.auditor.attacks.sensitive_values import SensitiveColumn, no_values, r
 from shoal.auditor.counting import dense, people_of
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 from shoal.auditor.tuples.promise import Diversity
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
 
 _CONTROL: Final = "the same people by the most common value of the rows published together"
 

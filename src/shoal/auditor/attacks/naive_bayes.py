@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 
 _BINS: Final = 32
 _SMOOTH: Final = 1.0

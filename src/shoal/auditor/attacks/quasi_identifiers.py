@@ -13,7 +13,7 @@ from shoal.auditor.attacks.classes import Fits, People, RowEvidence, chunks, fit
 from shoal.auditor.attacks.outcome import NO_ROW, Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Attribute
+from shoal.auditor.rows.attributes import Attribute
 
 _WANTS: Final = "The row the attacker picks is the person's."
 Matches = npt.NDArray[np.int8]

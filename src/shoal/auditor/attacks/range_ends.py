@@ -11,7 +11,7 @@ from shoal.auditor.attacks.classes import People, RowEvidence, fitting_one, raw_
 from shoal.auditor.attacks.outcome import Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Spans
+from shoal.auditor.rows.attributes import Spans
 
 _PREDICATES: Final = 400
 

@@ -1,4 +1,4 @@
-"""Find the sparse quasi-identifiers, and how many people must share them (K_s)."""
+"""What is fixed before the first release: the sparse quasi-identifiers, and how many people must share them (K_s)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,63 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import people_of
+from shoal.auditor.counting import dense, people_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.promise import FlexiblePromise
-from shoal.auditor.flexible.values import true_codes
 from shoal.auditor.policy import is_number
-from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.values import Attribute, Labels
+from shoal.auditor.reading.columns import Ints
 
 _LEAST: Final = 2
 _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """The truth's records: person, whether it is usable, and the k it needs."""
+class FirstRecords:
+    """The usable records of the first window, or of the part of it that came before the first release."""
 
     person: Ints
-    usable: Bools
     k: Ints
+    """The k that each needs."""
+    values: Mapping[str, Ints]
+    """By quasi-identifier: a number for every different true value, and for null."""
+
+    def rare_shares(self) -> dict[str, float]:
+        """Return, by column, the share of the records whose value fewer than k people have: P(s)."""
+        return {name: self._rare_share(dense(value)) for name, value in self.values.items()}
+
+    def _rare_share(self, value: Ints) -> float:
+        return float((people_of(value, self.person)[value] < self.k).mean()) if len(value) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the trace says that the run applied; of several parts the least."""
+
+    k: float | None
+    k_s: float | None
+    p_sparse: float | None
+    sparse: frozenset[str] | None
+    """None: the trace does not say."""
+    are_there: bool
+
+    @classmethod
+    def read(cls, texts: Sequence[bytes]) -> Claims:
+        """Read what is recorded in the trace; ignore anything that is not a table."""
+        found = [claim for text in texts if isinstance(claim := _parsed(text), Mapping)]
+        numbers = {
+            key: min((claim[key] for claim in found if is_number(claim.get(key))), default=None)
+            for key in ("k", "k_s", "p_sparse")
+        }
+        named = [claim["sparse"] for claim in found if isinstance(claim.get("sparse"), list)]
+        sparse = frozenset(str(name) for names in named for name in names) if named else None
+        return cls(**numbers, sparse=sparse, are_there=bool(found))
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +97,15 @@ class Calibration:
         needed: Ints = np.ceil(share * k - _ROUNDING).astype(np.int64)
         return np.minimum(np.maximum(needed, _LEAST), k)
 
+    def k_s_of(self, k: int) -> int:
+        """Return K_s for one K."""
+        return int(self.k_s(np.array([k]))[0])
 
-def calibrate(
-    promise: FlexiblePromise,
-    attributes: Sequence[Attribute],
-    records: Records | None,
-    claims: Sequence[Mapping[str, Any]],
-    notes: Notes,
-    came: int | None = None,
-) -> Calibration:
-    """Compute what was promised; without the truth (no records) use what the trace claims, and report that.
 
-    The sparse columns are fixed before the first release, by the first window or the part of it that had come.
-    """
-    shares = None if records is None else _shares(promise, attributes, records, came)
-    sparse = _sparse(promise, attributes, shares, claims, notes)
+def calibrate(promise: FlexiblePromise, first: FirstRecords | None, claims: Claims, notes: Notes) -> Calibration:
+    """Compute what was promised; without the truth (no records) use what the trace claims, and report that."""
+    shares = None if first is None else first.rare_shares()
+    sparse = _sparse(promise, shares, claims, notes)
     used: tuple[float, ...] | None = None
     given = promise.k_s
     if promise.p_sparse is not None:
@@ -81,107 +113,39 @@ def calibrate(
     elif shares is not None:
         used = tuple(shares[name] for name in sparse)
     elif given is None and sparse:
-        used, given = _claimed_share(claims, len(sparse)), _claimed_k_s(claims)
+        if claims.p_sparse is not None:
+            used = (float(claims.p_sparse),) * len(sparse)
+        elif claims.k_s is not None:
+            given = int(claims.k_s)
         source = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
         notes.skip(f"K_s was not computed but {source}: no truth.")
     found = Calibration(sparse, used, given, promise.floor)
-    notes.metrics["sparse"] = ", ".join(sparse) or None
-    notes.metrics["p_sparse"] = None if used is None or not used else max(used)
-    notes.metrics["k"] = promise.k
-    notes.metrics["k_s"] = int(found.k_s(np.array([promise.k]))[0])
+    notes.metrics |= {
+        "sparse": ", ".join(sparse) or None,
+        "p_sparse": max(used) if used else None,
+        "k": promise.k,
+        "k_s": found.k_s_of(promise.k),
+    }
     return found
 
 
-def _shares(
-    promise: FlexiblePromise, attributes: Sequence[Attribute], records: Records, came: int | None
-) -> dict[str, float]:
-    """Return, by column, the share of the first records whose value fewer than k people have."""
-    first = np.flatnonzero(records.usable)[: promise.window if came is None else min(promise.window, max(came, 0))]
-    person, k = records.person[first], records.k[first]
-    return {attribute.name: _share(true_codes(attribute)[first], person, k) for attribute in attributes}
-
-
-def _share(value: Ints, person: Ints, k: Ints) -> float:
-    if not len(value):
-        return 0.0
-    value = np.unique(value, return_inverse=True)[1]
-    return float((people_of(value, person)[value] < k).mean())
-
-
 def _sparse(
-    promise: FlexiblePromise,
-    attributes: Sequence[Attribute],
-    shares: Mapping[str, float] | None,
-    claims: Sequence[Mapping[str, Any]],
-    notes: Notes,
+    promise: FlexiblePromise, shares: Mapping[str, float] | None, claims: Claims, notes: Notes
 ) -> tuple[str, ...]:
     if promise.sparse is not None:
         return promise.sparse
     found = []
-    claimed = claimed_sparse(claims)
-    for attribute in attributes:
-        tag = promise.tag(attribute.name)
-        if tag is not None or not isinstance(attribute, Labels):
+    for rule in promise.quasi:
+        tag = promise.tag(rule.name)
+        if tag is not None:
             is_sparse = tag == "sparse"
         elif shares is not None:
-            is_sparse = shares[attribute.name] >= promise.threshold
+            is_sparse = shares[rule.name] >= promise.threshold
         else:
             # Benefit of the doubt: a column that may be sparse needs the lower number only.
-            is_sparse = claimed is None or attribute.name in claimed
+            is_sparse = claims.sparse is None or rule.name in claims.sparse
             notes.skip("Which quasi-identifiers are sparse was not computed: no truth.")
         if is_sparse:
-            found.append(attribute.name)
+            found.append(rule.name)
     # Groups need a normal column: if all were sparse, the first is not.
-    return tuple(found if len(found) < len(attributes) else found[1:])
-
-
-def read_claims(texts: Sequence[bytes]) -> list[Mapping[str, Any]]:
-    """Read the promise recorded in the trace; ignore anything that is not a table."""
-    claims: list[Mapping[str, Any]] = []
-    for text in texts:
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, Mapping):
-            claims.append(found)
-    return claims
-
-
-def claimed_sparse(claims: Sequence[Mapping[str, Any]]) -> set[str] | None:
-    """Return the columns that are sparse according to the trace; None: not recorded."""
-    named = [claim["sparse"] for claim in claims if isinstance(claim.get("sparse"), list)]
-    return {str(name) for names in named for name in names} if named else None
-
-
-def _claimed_share(claims: Sequence[Mapping[str, Any]], columns: int) -> tuple[float, ...] | None:
-    claimed = [claim["p_sparse"] for claim in claims if is_number(claim.get("p_sparse"))]
-    return (float(min(claimed)),) * columns if claimed else None
-
-
-def _claimed_k_s(claims: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return K_s according to the trace, if it records no share to compute it from."""
-    if _claimed_share(claims, 1) is not None:
-        return None
-    claimed = [claim["k_s"] for claim in claims if is_number(claim.get("k_s"))]
-    return int(min(claimed)) if claimed else None
-
-
-def check_claims(
-    claims: Sequence[Mapping[str, Any]], promise: FlexiblePromise, found: Calibration, notes: Notes
-) -> None:
-    """Check that the run did not apply less than was promised."""
-    k = _least(claims, "k", promise.k)
-    notes.violation("k-lowered", "The trace says that a lower k was in force than promised.", count=int(k < promise.k))
-    promised = int(found.k_s(np.array([promise.k]))[0])
-    notes.violation(
-        "k-s-lowered",
-        "The trace says that a lower K_s was in force than follows from the policy and the truth.",
-        count=int(bool(found.sparse) and _least(claims, "k_s", promised) < promised),
-    )
-    more = (claimed_sparse(claims) or set()) - set(found.sparse)
-    notes.violation("sparse-differs", "The trace calls a quasi-identifier sparse that is not sparse.", count=len(more))
-
-
-def _least(claims: Sequence[Mapping[str, Any]], key: str, otherwise: int) -> float:
-    return min((claim[key] for claim in claims if is_number(claim.get(key))), default=otherwise)
+    return tuple(found if len(found) < len(promise.quasi) else found[1:])

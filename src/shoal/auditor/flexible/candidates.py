@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from shoal.auditor.counting import combined, dense
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.engine import Here, Place, Table
+from shoal.auditor.findings import Notes
+from shoal.auditor.flexible.cells import pairs_of
+from shoal.auditor.hierarchies.hierarchy import Hierarchy
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.auditor.relation import Relation, Shape, Texts
+from shoal.auditor.rows.quasi import LabelColumn, Quasi, RangeColumn
 
 _AT_ONCE: Final = 200_000
 """True vectors looked up at once, so that memory stays bounded."""
 _ENOUGH: Final = 10_000
 """In a larger group no further candidates are counted: it is large enough."""
 _MOST_COVERED: Final = 200_000_000
+_MOST_GATHERED: Final = 5_000_000
+"""Where rows are on many machines: of more rows no candidates are counted."""
 _QUANTILES: Final = {"least": 0.0, "1%": 0.01, "10%": 0.1, "median": 0.5, "90%": 0.9}
 _MIXERS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
@@ -44,138 +52,134 @@ class _Lists:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """One quasi-identifier: true values that no published value distinguishes have the same number."""
+class Known:
+    """A quasi-identifier that the attacker knows: numbers from 0, which is null, and what covers what."""
 
     true: Ints
-    """For every record of the truth."""
+    """For every row its record's value; values that no published value distinguishes have the same number."""
     shown: Ints
-    """For every released row, from 0 (null)."""
     covering: _Lists
     """For every true value the published values that cover it."""
 
+    @classmethod
+    def labels(cls, shown: Texts, true: Texts, hierarchy: Hierarchy) -> Known:
+        """A column of labels."""
+        number = {label: code + 1 for code, label in enumerate(shown.texts)}
+        pairs = [(0, 0)]  # null covers null
+        for code, text in enumerate(true.texts):
+            pairs += [(code + 1, number[label]) for label in hierarchy.path(text) if label in number]
+        owner, label = np.array(pairs, np.int64).T
+        return cls(true.codes + 1, shown.codes + 1, _Lists.of(owner, label, len(true.texts) + 1))
 
-def _column(attribute: Attribute) -> _Column | None:
-    if isinstance(attribute, Labels):
-        return _labels(attribute)
-    if isinstance(attribute, Spans):
-        return _spans(attribute)
-    raise NotImplementedError
-
-
-def _labels(attribute: Labels) -> _Column:
-    codes = np.arange(len(attribute.texts))
-    owner, _, label = attribute.paths.expand(codes)
-    published = np.zeros(max(int(label.max(initial=0)), len(codes)) + 1, np.bool_)
-    published[attribute.code[attribute.code >= 0]] = True
-    seen = published[label]
-    owner, label = np.append(owner[seen] + 1, 0), np.append(label[seen] + 1, 0)  # null covers null
-    return _Column(attribute.true_code + 1, attribute.code + 1, _Lists.of(owner, label, len(codes) + 1))
-
-
-def _spans(attribute: Spans) -> _Column | None:
-    there = attribute.code >= 0
-    count = int(attribute.code.max(initial=-1)) + 1
-    low, high = np.zeros(count), np.zeros(count)
-    low[attribute.code[there]] = attribute.low[there] - attribute.slack
-    high[attribute.code[there]] = attribute.high[there] + attribute.slack
-    # Between two neighbouring ends of ranges all values are covered by the same ranges: 2 i is on end i, 2 i + 1 after.
-    ends = np.unique(np.concatenate([low, high]))
-    missing = np.isnan(attribute.true_value)
-    true = np.where(missing, 0, _place(np.where(missing, 0.0, attribute.true_value), ends) + 2)
-    begin, end = _place(low, ends) + 2, _place(high, ends) + 2
-    length = np.maximum(end - begin + 1, 0)
-    if length.sum() > _MOST_COVERED:
-        return None
-    label = np.repeat(np.arange(count), length)
-    place = np.arange(len(label)) - np.repeat(np.cumsum(length) - length, length) + begin[label]
-    owner, label = np.append(place, 0), np.append(label + 1, 0)
-    return _Column(true, attribute.code + 1, _Lists.of(owner, label, 2 * len(ends) + 2))
+    @classmethod
+    def ranges(cls, low: Floats, high: Floats, true: Floats) -> Known | None:
+        """A column of ranges; None if too many of them overlap."""
+        there = ~(np.isnan(low) | np.isnan(high))
+        pairs, code = np.unique(pairs_of(np.where(there, low, 0), np.where(there, high, 0)), return_inverse=True)
+        # Between two neighbouring ends of ranges all values are covered by the same ranges: 2 i is on end i, 2 i + 1
+        # after it.
+        ends = np.unique(np.concatenate([pairs.real, pairs.imag]))
+        begin, end = _place(pairs.real, ends) + 2, _place(pairs.imag, ends) + 2
+        length = np.maximum(end - begin + 1, 0)
+        if length.sum() > _MOST_COVERED:
+            return None
+        label = np.repeat(np.arange(len(pairs)), length)
+        place = np.arange(len(label)) - np.repeat(np.cumsum(length) - length, length) + begin[label]
+        covering = _Lists.of(np.append(place, 0), np.append(label + 1, 0), 2 * len(ends) + 2)
+        value = np.where(np.isnan(true), 0, _place(np.nan_to_num(true), ends) + 2)
+        return cls(value, np.where(there, code + 1, 0), covering)
 
 
 def _place(value: Floats, ends: Floats) -> Ints:
     return np.searchsorted(ends, value, side="left") + np.searchsorted(ends, value, side="right") - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """For every released row with a known record, how many people it may belong to."""
-
-    rows: Ints
-    count: Ints
-
-    def describe(self, needed: Ints, person: Ints) -> dict[str, Any]:
-        """Describe the counts, the promised number (``needed``, by released row), and how many people have fewer."""
-        if not len(self.rows):
-            return {}
-        few = self.count < needed[self.rows]
-        least = int(self.count.min())
-        spread = {name: int(np.quantile(self.count, at, method="lower")) for name, at in _QUANTILES.items()}
-        return {
-            **spread,
-            "promised": int(needed[self.rows].min()),
-            "people_with_fewer": len(np.unique(person[self.rows[few]])),
-            "highest_risk": 1 / least if least else None,
-            "promised_risk": 1 / int(needed[self.rows].min()),
-        }
+def note_candidates(place: Place, rows: Table, quasi: Sequence[Quasi], normal: Sequence[Quasi], notes: Notes) -> None:
+    """Note how many people a row may belong to, for attackers who know all columns, and who know the normal ones."""
+    notes.metrics |= {"candidates_knowing_all": None, "candidates_knowing_normal": None}
+    if not isinstance(place, Here) and place.outline("release").rows > _MOST_GATHERED:
+        notes.skip("Candidates for an attacker with true values were not counted: too many rows for one machine.")
+        return
+    columns = {name: kind for one in quasi for name, kind in (*one.shown.items(), *one.true.items())}
+    shape: Shape = {"person": str, "needed": int, "needed_s": int, **columns}
+    known = place.gather(place.each(rows, partial(_of_somebody, tuple(shape)), shape))
+    person = known.codes("person")
+    for metric, some, needed in (("all", quasi, known["needed_s"]), ("normal", normal, known["needed"])):
+        found = [column for one in some if (column := _known(one, known)) is not None]
+        if len(found) == len(some):
+            notes.metrics[f"candidates_knowing_{metric}"] = describe(count_candidates(found, person), needed, person)
+        else:
+            notes.skip("Candidates for an attacker with true values were not counted: too many overlapping ranges.")
 
 
-def count_candidates(attributes: Sequence[Attribute], row: Ints, person: Ints, judged: Bools) -> Candidates | None:
-    """Count the people of all published rows that cover the true values of each released row's record.
+def _of_somebody(names: Sequence[str], rows: Relation) -> Relation:
+    return rows.take(rows["judged"] & rows["is_there"] & (rows.codes("person") >= 0)).only(*names)
 
-    ``row`` and ``person`` are the record and the person of every released row, -1 for none.
+
+def _known(one: Quasi, rows: Relation) -> Known | None:
+    if isinstance(one, LabelColumn):
+        return Known.labels(rows[one.label], rows[one.value], one.rule.tree)
+    assert isinstance(one, RangeColumn)
+    return Known.ranges(rows[one.low] - one.slack, rows[one.high] + one.slack, rows[one.value])
+
+
+def describe(count: Ints, needed: Ints, person: Ints) -> dict[str, Any]:
+    """Describe the candidates of every row, the promised number, and how many people have fewer."""
+    if not len(count):
+        return {}
+    least, promised = int(count.min()), int(needed.min())
+    return {
+        **{name: int(np.quantile(count, at, method="lower")) for name, at in _QUANTILES.items()},
+        "promised": promised,
+        "people_with_fewer": int(np.count_nonzero(np.bincount(person[count < needed]))),
+        "highest_risk": 1 / least if least else None,
+        "promised_risk": 1 / promised,
+    }
+
+
+def count_candidates(columns: Sequence[Known], person: Ints) -> Ints:
+    """Count, for every row, the people of all published rows that cover the true values of its record.
+
     Rows with equal published values are looked up once, as are records that no published value distinguishes.
-    Return None if too many ranges overlap.
     """
-    rows = np.flatnonzero(judged & (row >= 0) & (person >= 0))
-    if not attributes:
-        return Candidates(rows, np.full(len(rows), len(np.unique(person[rows])), np.int64))
-    columns = [column for attribute in attributes if (column := _column(attribute)) is not None]
-    if len(columns) < len(attributes):
-        return None
-    shown = [column.shown[rows] for column in columns]
-    group = combined(shown, len(rows))
-    people = _people_of_groups(group, person[rows])
-    target = combined([column.true[row[rows]] for column in columns], len(rows))
-    first = np.unique(target, return_index=True)[1]
-    table = _Prefixes(columns, rows, group)
-    wanted = [column.true[row[rows[first]]] for column in columns]
-    counts = [
-        _distinct_people(owner, found, stop - start, people)
-        for start, stop, owner, found in _lookups(table, wanted, len(first))
-    ]
-    by_target = np.concatenate([np.zeros(0, np.int64), *counts])
-    return Candidates(rows, by_target[target] if len(rows) else by_target)
+    if not columns:
+        return np.full(len(person), len(np.unique(person)), np.int64)
+    # The column with most published values first: it leaves fewest vectors to look at.
+    columns = sorted(columns, key=lambda column: -int(column.shown.max(initial=0)))
+    group = combined([column.shown for column in columns], len(person))
+    table, people = _Prefixes(columns, group), _people_of_groups(group, person)
+    target = combined([column.true for column in columns], len(person))
+    first = np.zeros(int(target.max(initial=-1)) + 1, np.int64)
+    first[target[::-1]] = np.arange(len(target))[::-1]
+    counts = [_distinct_people(owner, found, count, people) for count, owner, found in _lookups(table, columns, first)]
+    return np.concatenate([np.zeros(0, np.int64), *counts])[target]
 
 
 def _people_of_groups(group: Ints, person: Ints) -> _Lists:
     count, width = int(group.max(initial=-1)) + 1, int(person.max(initial=0)) + 1
-    pair = np.unique(group * width + person)
-    return _Lists.of(pair // width, pair % width, count)
+    pair = np.sort(group * width + person)
+    pair = pair[np.append(True, pair[1:] != pair[:-1])] if len(pair) else pair
+    return _Lists(np.searchsorted(pair, np.arange(count + 1) * width), pair % width)
 
 
 class _Prefixes:
     """The published vectors as a prefix table, column by column."""
 
-    def __init__(self, columns: Sequence[_Column], rows: Ints, group: Ints) -> None:
-        self._columns = columns
-        self._widths, self._keys = [], []
-        prefix = np.zeros(len(rows), np.int64)
+    def __init__(self, columns: Sequence[Known], group: Ints) -> None:
+        self._widths, self._keys, prefix = [], [], np.zeros(len(group), np.int64)
         for column in columns:
-            shown = column.shown[rows]
-            width = int(max(shown.max(initial=0), column.covering.items.max(initial=0))) + 1
-            keys, prefix = np.unique(prefix * width + shown, return_inverse=True)
+            width = int(max(column.shown.max(initial=0), column.covering.items.max(initial=0))) + 1
+            keys, prefix = np.unique(prefix * width + column.shown, return_inverse=True)
             self._widths.append(width)
             self._keys.append(keys)
         self._group = np.zeros(int(prefix.max(initial=-1)) + 1, np.int64)
         self._group[prefix] = group
 
-    def covering(self, wanted: Sequence[Ints]) -> tuple[Ints, Ints]:
-        """Return pairs of a wanted vector (its place) and a published group that covers it."""
-        owner = np.arange(len(wanted[0]))
-        prefix = np.zeros(len(owner), np.int64)
-        for column, true, width, keys in zip(self._columns, wanted, self._widths, self._keys, strict=True):
-            place, label = column.covering.expand(true[owner])
+    def covering(self, columns: Sequence[Known], wanted: Ints) -> tuple[Ints, Ints]:
+        """Return pairs of a wanted row (its place) and a published group that covers its record."""
+        owner, prefix = np.arange(len(wanted)), np.zeros(len(wanted), np.int64)
+        for column, width, keys in zip(columns, self._widths, self._keys, strict=True):
+            place, label = column.covering.expand(column.true[wanted[owner]])
             key = prefix[place] * width + label
             at = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
             hit = keys[at] == key
@@ -183,11 +187,10 @@ class _Prefixes:
         return owner, self._group[prefix]
 
 
-def _lookups(table: _Prefixes, wanted: Sequence[Ints], count: int) -> Iterator[tuple[int, int, Ints, Ints]]:
-    for start in range(0, count, _AT_ONCE):
-        stop = min(start + _AT_ONCE, count)
-        owner, found = table.covering([true[start:stop] for true in wanted])
-        yield start, stop, owner, found
+def _lookups(table: _Prefixes, columns: Sequence[Known], rows: Ints) -> Iterator[tuple[int, Ints, Ints]]:
+    for start in range(0, len(rows), _AT_ONCE):
+        wanted = rows[start : start + _AT_ONCE]
+        yield len(wanted), *table.covering(columns, wanted)
 
 
 def _distinct_people(owner: Ints, group: Ints, count: int, people: _Lists) -> Ints:
@@ -216,7 +219,8 @@ def _distinct(items: Ints, stamp: Ints) -> int:
 
 def _same_sets(owner: Ints, group: Ints, count: int) -> Ints:
     """Number owners so that those with the same groups share a number: by length and two mixed sums."""
-    size = np.bincount(owner, minlength=count)
+    end = np.cumsum(np.bincount(owner, minlength=count))
+    begin = np.append(0, end[:-1])
     sums = []
     for mixer in _MIXERS:
         mixed = (group.astype(np.uint64) + np.uint64(1)) * np.uint64(mixer)
@@ -224,6 +228,5 @@ def _same_sets(owner: Ints, group: Ints, count: int) -> Ints:
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(32)
         total = np.append(np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64))
-        end = np.cumsum(size)
-        sums.append((total[end] - total[end - size]).view(np.int64))
-    return dense(size, *sums)
+        sums.append((total[end] - total[begin]).view(np.int64))
+    return dense(end - begin, *sums)

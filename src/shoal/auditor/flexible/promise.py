@@ -10,7 +10,7 @@ from typing import Any
 from shoal.auditor.hierarchies.hierarchy import Taxonomy
 from shoal.auditor.hierarchies.ontology import Concepts, read_ontology
 from shoal.auditor.policy import Policy, column_of, is_number, names_of, whole_of
-from shoal.auditor.tuples.promise import LabelRule, Rule, quasi_tables, read_rule, weight_of
+from shoal.auditor.rows.rules import LabelRule, Rule, quasi_tables, read_rule, weight_of
 from shoal.errors import PolicyError
 
 
@@ -95,6 +95,8 @@ class FlexiblePromise:
     root: bool
     """Whether root labels may be published."""
     method: str = "flexible-k"
+    rule_of_nulls: str = "exact"
+    """A row lacks what its record lacks."""
 
     @property
     def columns(self) -> tuple[str, ...]:

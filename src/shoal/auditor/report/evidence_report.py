@@ -28,8 +28,8 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.report.page import render
 from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.words import promise_in_words
+from shoal.auditor.rows.attributes import Labels, Spans
 from shoal.auditor.sets.promise import read_set_promise
-from shoal.auditor.tuples.values import Labels, Spans
 from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, measure_rows
 from shoal.auditor.utility.sets import measure_sets
 from shoal.auditor.utility.streams import measure_stream

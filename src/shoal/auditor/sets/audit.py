@@ -18,7 +18,6 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.sets.blocks import Blocks, check_blocks, listed, own_labels, read_blocks
 from shoal.auditor.sets.certificate import (
-    Certificate,
     check_binding,
     check_certificate,
     check_empty,

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.checks import Found, all_found, look
-from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows

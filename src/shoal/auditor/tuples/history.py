@@ -14,20 +14,30 @@ The promise is at most the age up to which clusters are reused (0 if rows are pu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from shoal.auditor.checks import Found, check
 from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.classes import Classes
-from shoal.auditor.tuples.clusters import Link
-from shoal.auditor.tuples.deadlines import Timeline
+from shoal.auditor.relation import Relation
+from shoal.auditor.rows.texts import kept
+from shoal.auditor.tuples.groups import in_order
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import Decisions
 
 _SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What is known of when rows were decided (``decided`` at the earliest, ``decided_by`` at the latest)."""
+
+    are_known: bool
+    are_clear: bool
+    has_events: bool
 
 
 class History:
@@ -47,8 +57,9 @@ class History:
         until
             The largest possible position, if it is not known exactly; ``place`` is the smallest then.
         """
-        self._order = np.argsort(of_row, kind="stable")
-        self._own = of_row[self._order]
+        classes = numbered(of_row)[1]
+        self._order = np.argsort(classes, kind="stable")
+        self._own = classes[self._order]
         moments, self._rank = np.unique(place[self._order], return_inverse=True)
         # Differences, since the numbers themselves may be anywhere within 64 bits.
         self._since = (moments - moments[:1]).astype(np.uint64)
@@ -117,41 +128,56 @@ def _is_last(own: Ints, decision: Ints) -> Bools:
     return last
 
 
-def check_history(
-    decisions: Decisions,
-    timeline: Timeline | None,
-    link: Link,
-    person: Ints,
-    classes: Classes,
-    promise: TuplePromise,
-    notes: Notes,
-) -> None:
-    """Measure the history of k in released rows and in time, and check it against the age of reuse."""
-    rows = np.flatnonzero(classes.judged & (person >= 0))
-    decision = numbered(link.group[rows])[1]
-    alone = ~link.formed[rows]
+@check(
+    "below-k-in-history",
+    "Fewer than k people of a row's class were published within the age of reuse up to the row.",
+    advice="Whoever saw the rows as they came saw fewer than k people: publish in groups, or shorten reuse.",
+    families=("tuples",),
+    by="class",
+    needs=("truth", "trace"),
+)
+def below_k_in_history(rows: Relation, history: History, promise: TuplePromise) -> Bools:
+    """Mark rows of classes with enough people that had too few when the row was published."""
+    few = history.failing(0 if promise.groups else promise.reuse, promise.k)
+    found: Bools = few & (rows["people"] >= promise.k)  # the others are reported already
+    return found
+
+
+def look_at_history(promise: TuplePromise, times: Times, rows: Relation) -> Found:
+    """Measure the history of k of all classes in released rows and in time, and check it against the age of reuse."""
+    rows, found = in_order(kept(rows, rows["judged"] & (rows.codes("person") >= 0))), Found()
+    decision = numbered(rows["group"])[1]
+    alone = ~rows["formed"]
     decision[alone] = len(rows) + np.flatnonzero(alone)
-    event = decision if decisions.event is None else numbered(decisions.event[decisions.is_shown][rows])[1]
-    place = rows if notes.numbers is None else notes.numbers[rows]
-    longest = History(classes.of_row[rows], person[rows], event, place=place).shortest(promise.k)
-    found: dict[str, float | None] = {"rows": None if longest is None else longest + 1}
-    if timeline is not None:
-        # A row may precede the cluster it reuses if one event published both: count by time.
-        least, most = (times[decisions.is_shown][rows] for times in (timeline.decided, timeline.decided_by))
-        if timeline.is_clear:
-            order = np.lexsort((alone, least))
-        else:  # rows of one event are checked together, since their order is not known
-            order, decision = np.lexsort((least, event)), event
-            least[order] = np.maximum.accumulate(least[order])
-        rows = rows[order]
-        history = History(classes.of_row[rows], person[rows], decision[order], place=least[order], until=most[order])
-        if timeline.is_clear:
-            length = history.shortest(promise.k)
-            unit, size = ("seconds", _SECOND) if promise.is_timed else ("arrivals", 1)
-            found[unit] = None if length is None else length / size
-        few = np.zeros(len(link.row), np.bool_)
-        few[rows] = history.failing(0 if promise.groups else promise.reuse, promise.k)
-        enough = classes.marked(classes.people >= promise.k)  # the others are reported already
-        sentence = "Fewer than k people of a row's class were published within the age of reuse up to the row."
-        notes.violation("below-k-in-history", sentence, rows=few & enough)
-    notes.metrics["shortest_history"] = found
+    event = numbered(rows["event"])[1] if times.has_events else decision
+    person = rows.codes("person")
+    _note(found, "rows", History(rows["class"], person, event, place=rows["row"]).shortest(promise.k))
+    if not times.are_known:
+        return found
+    least, most = rows["decided"], rows["decided_by"]
+    # A row may precede the cluster it reuses if one event published both: count by time. If times are not clear, rows
+    # of one event are checked together, since their order is not known.
+    order = np.lexsort((alone, least)) if times.are_clear else np.lexsort((least, event))
+    rows, decision = rows.take(order), (decision if times.are_clear else event)[order]
+    person, least, most = rows.codes("person"), least[order], most[order]
+    history = History(rows["class"], person, decision, place=least, until=most)
+    if times.are_clear:
+        _note(found, "time", history.shortest(promise.k))
+    found.findings = below_k_in_history(rows, history, promise)
+    return found
+
+
+def _note(found: Found, name: str, length: int | None) -> None:
+    """Keep the longest history, and whether one has no end."""
+    found.most[name] = length
+    found.sums[f"endless {name}"] = int(length is None)
+
+
+def note_history(found: Found, times: Times, promise: TuplePromise, notes: Notes) -> None:
+    """Note the longest history of all classes; None if k people never share some row."""
+    unit, size = ("seconds", _SECOND) if promise.is_timed else ("arrivals", 1)
+    rows, time = (None if found.sums.get(f"endless {name}") else found.most.get(name) or 0 for name in ("rows", "time"))
+    metric: dict[str, float | None] = {"rows": None if rows is None else rows + 1}
+    if times.are_known and times.are_clear:
+        metric[unit] = None if time is None else time / size
+    notes.metrics["shortest_history"] = metric

@@ -12,7 +12,7 @@ from shoal.auditor.attacks.classes import People, RowEvidence
 from shoal.auditor.attacks.naive_bayes import Bayes, Spread
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.tuples.values import Attribute, Labels, Spans
+from shoal.auditor.rows.attributes import Attribute, Labels, Spans
 from shoal.auditor.utility.measure import Measure
 
 QUERIES: Final = 300

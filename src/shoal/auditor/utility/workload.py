@@ -24,8 +24,8 @@ from shoal.auditor.attacks.naive_bayes import Spread
 from shoal.auditor.policy import is_number
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.rows.attributes import Labels, Spans
 from shoal.auditor.tuples.diversity.sensitive import meaning
-from shoal.auditor.tuples.values import Labels, Spans
 from shoal.auditor.utility.measure import Measure
 from shoal.errors import InputError, PolicyError
 

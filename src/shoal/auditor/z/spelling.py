@@ -16,7 +16,7 @@ from shoal.auditor.reading.columns import Bools, plain
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.sorting import dense
-from shoal.auditor.spelling import are_mixed, are_text, odd_spellings, spelt
+from shoal.auditor.spelling import are_mixed, are_text, odd_spellings, spellings_of
 from shoal.auditor.z.evidence import coded, nothing
 from shoal.auditor.z.promise import ZPromise
 from shoal.auditor.z.pseudonyms import marked
@@ -86,7 +86,7 @@ def _read(promise: ZPromise, name: str, rows: Rows, first: int) -> Relation:
         value = coded(rows.text(name))
         value = value.mapped(map(plain, value.texts)) if name in promise.carry else value
     return Relation({
-        "row": np.arange(first, first + count), "number": number, "value": value, "spelling": coded(spelt(rows, name)),
+        "row": np.arange(first, first + count), "number": number, "value": value, "spelling": coded(spellings_of(rows, name)),
         "is_text": are_text(rows, name), "is_known": np.zeros(count, np.bool_),
     })  # fmt: skip
 

@@ -10,14 +10,8 @@ from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
-from shoal.spark.auditor.flexible.judge import audit_flexible
-from shoal.spark.auditor.tables import audit_table
-from shoal.spark.auditor.tuples.judge import audit_tuples
 
-_TUPLES: Final = ("fads", "fads-varied", "fast", "k-varp", "iot-anonymization", "castle", "least-loss")
 _JUDGES: Final[dict[str, Callable[[Engine, Policy, Any, Any, Any, int | None], AuditReport]]] = {
-    "flexible-k": audit_flexible,
-    **dict.fromkeys(_TUPLES, audit_tuples),
 }
 
 

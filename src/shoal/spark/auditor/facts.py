@@ -14,9 +14,10 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
+from shoal.auditor.rows.attributes import read_attribute
+from shoal.auditor.rows.quasi import RangeFacts, unit_facts
+from shoal.auditor.rows.rules import LabelRule, NumberRule
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts
-from shoal.auditor.tuples.promise import LabelRule, NumberRule
-from shoal.auditor.tuples.values import SpanFacts, read_attribute, read_span_facts
 from shoal.spark.auditor.shares import Share
 
 NO_ROWS = Rows((), "none")
@@ -64,7 +65,7 @@ class FileFacts:
 class QuasiFacts(FileFacts):
     """Facts of files with quasi-identifiers."""
 
-    spans: dict[str, SpanFacts] = field(default_factory=dict)
+    spans: dict[str, RangeFacts] = field(default_factory=dict)
     is_strange: bool = False
     """Whether a released label is not in its hierarchy."""
 
@@ -72,7 +73,7 @@ class QuasiFacts(FileFacts):
         """Add the facts of other files."""
         self.add(other)
         for name, spans in other.spans.items():
-            self.spans[name] = self.spans.get(name, SpanFacts()) | spans
+            self.spans[name] = self.spans.get(name, RangeFacts()) | spans
         self.is_strange |= other.is_strange
 
     def has_strange(self, columns: Collection[str]) -> bool:
@@ -88,7 +89,7 @@ class QuasiFacts(FileFacts):
             sides = NO_ROWS, by_stream(rows, policy.section("stream"))
         for rule in quasi:
             if isinstance(rule, NumberRule):
-                self.spans[rule.name] = read_span_facts(rule, *sides)
+                self.spans[rule.name] = unit_facts(rule, *sides)
             elif isinstance(rule, LabelRule) and share.role == "release":
                 self.is_strange |= bool(read_attribute(rule, rows, NO_ROWS).faults["unknown-label"].any())
         return sides

@@ -21,8 +21,9 @@ from shoal.auditor.reading.columns import TEXT, Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
+from shoal.auditor.rows.rules import NumberRule, Rule
 from shoal.auditor.tuples.diversity.sensitive import meaning
-from shoal.auditor.tuples.promise import NumberRule, Rule, read_tuple_promise
+from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import InputError
 
 _TABLE: Final = "shoal_internal_records"

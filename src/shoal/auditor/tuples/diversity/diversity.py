@@ -1,21 +1,25 @@
-"""Check l, entropy l and t of every class and cluster, and the references of the trace for t.
+"""l, entropy l and t of every class, and of every cluster whenever a row was published by it.
 
 A missing value protects nobody: only known values count towards l and entropy l, and t holds on the known values and on
-all. A class without a known value reveals none.
+all. A class without a known value reveals none. What is measured of a row's class or cluster is a column of the row,
+NaN if there is nothing to measure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.findings import Notes
+from shoal.auditor.checks import Found, check, look
+from shoal.auditor.counting import numbered
+from shoal.auditor.findings import Finding, Severity
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.tuples.classes import Classes
-from shoal.auditor.tuples.deadlines import Timeline
+from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.rows.texts import kept
 from shoal.auditor.tuples.diversity.distances import (
     References,
     Sets,
@@ -29,17 +33,108 @@ from shoal.auditor.tuples.diversity.distances import (
     refer,
 )
 from shoal.auditor.tuples.diversity.sensitive import Sensitive
+from shoal.auditor.tuples.groups import in_order
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import Decisions, Recorded
 
 _ROUNDING: Final = 1e-7
 _MOST_ENTRIES: Final = 200_000_000
-_ENTRIES_AT_ONCE: Final = 4_000_000
-_SENTENCES: Final = {
-    "below-l": "A class or cluster has fewer different sensitive values than promised.",
-    "below-entropy-l": "The sensitive values of a class or cluster are less even than promised.",
-    "above-t": "The sensitive values of a class or cluster are further from the reference than promised.",
-}
+_MOST_OF_ONE: Final = 4_000_000
+"""More entries than this, of all clusters or of one, are not made."""
+_ENTRIES_AT_ONCE: Final = 1_000_000
+_MEASURES: Final = {"l": np.fmin, "entropy_l": np.fmin, "t": np.fmax}
+"""By measure, which of two is worse."""
+TOO_MANY: Final = "too many values"
+_ADVICE: Final = "Whoever finds a person's class learns too much of the value: publish larger classes."
+
+
+# ---- classes
+
+
+def class_shape(columns: Sequence[Sensitive]) -> Shape:
+    """The columns that `with_class_measures` adds."""
+    return {_of_class(column, measure): float for column in columns for measure in (*_MEASURES, "declared t")}
+
+
+def _of_class(column: Sensitive, measure: str) -> str:
+    return f"{column.name}: {measure} of the class"
+
+
+def count_values(columns: Sequence[Sensitive], rows: Relation) -> dict[str, dict[str | None, int]]:
+    """Count how often each value is in checked rows."""
+    judged, found = kept(rows, rows["judged"]), {}
+    for column in columns:
+        number_of, (codes,) = column.numbers(judged[column.column])
+        times = np.bincount(codes, minlength=len(number_of)).tolist()
+        found[column.name] = {meant: times[number] for meant, number in number_of.items() if times[number]}
+    return found
+
+
+def with_class_measures(columns: Sequence[Sensitive], rows: Relation) -> Relation:
+    """Measure the class of every row: against all rows as pycanon does, and against what the policy declares."""
+    judged = np.flatnonzero(rows["judged"])
+    classes, own = numbered(rows["class"][judged])
+    measured: dict[str, Floats] = {}
+    for column in columns:
+        further = (*column.overall, *column.declared)
+        number_of, (codes,) = column.numbers(rows[column.column], further=further)
+        sets, only = gather(own, codes[judged], len(classes)), np.zeros(len(classes), np.int64)
+        overall, declared = (_table(number_of, shares) for shares in (column.overall, column.declared))
+        of_class = _measures(column, sets, overall, only)
+        of_class["declared t"] = _measures(column, sets, declared, only)["t"]
+        for name, values in of_class.items():
+            measured[_of_class(column, name)] = np.full(len(rows), np.nan)
+            measured[_of_class(column, name)][judged] = values[own]
+    return rows.having(**measured)
+
+
+def _table(number_of: Mapping[str | None, int], shares: Mapping[str | None, float]) -> References:
+    """One reference for all sets."""
+    value = np.array([number_of[meant] for meant in shares], np.int64)
+    weight = np.array(list(shares.values()), np.float64)
+    return refer(np.zeros(len(value), np.int64), value, weight, count=1, width=len(number_of))
+
+
+def _measures(column: Sensitive, sets: Sets, references: References, of_set: Ints) -> dict[str, Floats]:
+    """Measure sets; l and entropy l only of known values, t only where there is a reference."""
+    known = known_sets(sets)
+    reveals, there = known.sizes > 0, (sets.sizes > 0) & (np.diff(references.begin)[of_set] > 0)
+    apart = np.full(sets.count, np.nan)
+    if there.any():
+        apart = np.where(there, away(sets, references, of_set, is_ordered=column.is_ordered), np.nan)
+    distinct_ones, evenness = (np.where(reveals, measure(known), np.nan) for measure in (distinct, effective))
+    return {"l": distinct_ones, "entropy_l": evenness, "t": apart}
+
+
+def measure_classes(columns: Sequence[Sensitive], rows: Relation) -> Found:
+    """Find the worst class of every column, unless no class reveals a value."""
+    found = Found()
+    for column in columns:
+        worst = {name: rows[_of_class(column, name)] for name in _MEASURES}
+        reveals = ~np.isnan(worst["l"])
+        _keep_worst(found, column.name, worst)
+        sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
+        count = int((rows["judged"] & ~reveals).sum())
+        found.findings += [Finding("no-known-value", Severity.INFO, count, sentence)] if count else []
+    return found
+
+
+def _keep_worst(found: Found, name: str, measured: Mapping[str, Floats]) -> None:
+    for measure, values in measured.items():
+        known = values[~np.isnan(values)]
+        kept, worst = (found.most, np.max) if measure == "t" else (found.least, np.min)
+        kept[f"{measure} {name}"] = float(worst(known)) if len(known) else None
+
+
+def worst_of(found: Found, columns: Sequence[Sensitive]) -> dict[str, dict[str, Any]]:
+    """The worst measures by name and column; none of a column whose classes reveal nothing."""
+    there = [column.name for column in columns if found.least.get(f"l {column.name}") is not None]
+    kept = {"l": found.least, "entropy_l": found.least, "t": found.most}
+    worst = {measure: {name: kept[measure][f"{measure} {name}"] for name in there} for measure in _MEASURES}
+    worst["l"] = {name: int(value) for name, value in worst["l"].items() if value is not None}
+    return worst
+
+
+# ---- clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +146,6 @@ class Grown:
     step: Ints
     count: int
     """How many clusters there are."""
-
-    def rows_of(self, clusters: Ints) -> Ints:
-        """Return the released rows of some clusters."""
-        named = np.zeros(self.count, np.bool_)
-        named[clusters] = True
-        return self.row[named[self.cluster]]
 
 
 def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) -> Grown:
@@ -78,94 +167,117 @@ def read_growth(cluster: Ints, formed: Bools, event: Ints | None, count: int) ->
     return Grown(rows, own, step, count)
 
 
-Overall = Mapping[str, Mapping[str | None, int]]
-"""By sensitive column: how often each value is in the whole release."""
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What the rows of clusters are compared with."""
+
+    columns: tuple[Sensitive, ...]
+    promise: TuplePromise
+    has_events: bool
+    references: bool
+    """Whether the trace records what t is measured against."""
+    is_checked: bool
+    """Whether something is promised."""
 
 
-def measure_diversity(
-    sensitive: Sequence[Sensitive],
-    classes: Classes,
-    clusters: Ints | None,
-    notes: Notes,
-    overall: Overall | None = None,
-) -> None:
-    """Measure l, entropy l and t (against all rows in classes) of the worst class, as pycanon does.
+def look_at_diversity(promised: Promised, rows: Relation) -> Found:
+    """Measure clusters as they grew, and check the worst of a row's class and cluster, each row once.
 
-    The same for the worst cluster, if the trace gives the cluster of every released row (-1: none). If the rows are a
-    part of the release, `overall` has the values of all of it.
+    References of the trace are rows too: with a cluster, but without a number.
     """
-    rows = np.flatnonzero(classes.judged)
-    if not sensitive or not len(rows):
-        return
-    notes.metrics.update(_worst(sensitive, classes.of_row, rows, overall))
-    if clusters is not None and (clusters[rows] >= 0).any():
-        worst = _worst(sensitive, clusters, rows, overall)
-        notes.metrics["worst_cluster"] = {
-            f"{name} {column}": value for name, columns in worst.items() for column, value in columns.items()
-        }
-
-
-def _worst(
-    sensitive: Sequence[Sensitive], of_row: Ints, rows: Ints, overall: Overall | None
-) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {"l": {}, "entropy_l": {}, "t": {}}
-    inside = rows[of_row[rows] >= 0]
-    for column in sensitive:
-        sets = gather(of_row[inside], column.shown[inside], int(of_row.max()) + 1)
-        value, weight = column.shown[rows], np.ones(len(rows))
-        if overall is not None:
-            value = np.array([column.number(text) for text in overall[column.name]], np.int64)
-            weight = np.array(list(overall[column.name].values()), np.float64)
-        table = refer(np.zeros(len(value), np.int64), value, weight, count=1, width=column.width)
-        known = known_sets(sets)
-        there = known.sizes > 0
-        if not there.any():  # no class reveals a value
+    recorded = rows.take(rows["row"] < 0)
+    rows = in_order(kept(rows, rows["row"] >= 0))
+    worst = {measure: np.full(len(rows), np.nan) for measure in _MEASURES}
+    number = np.full(len(rows), -1, np.int64)
+    grouped = np.flatnonzero(rows["group"] >= 0)
+    names, number[grouped] = numbered(rows["group"][grouped])
+    event = rows["event"] if promised.has_events else None
+    grown, found = read_growth(number, rows["formed"], event, len(names)), Found()
+    missing = np.zeros(len(names), np.bool_)
+    for column in promised.columns:
+        of_column = _of_cluster(column, recorded, names, rows, promised)
+        missing |= promised.references & (np.diff(of_column.references.begin) == 0)
+        _measure_ends(found, column, of_column, rows, number)
+        if not promised.is_checked:
             continue
-        found["l"][column.name] = int(distinct(known)[there].min())
-        found["entropy_l"][column.name] = float(effective(known)[there].min())
-        apart = away(sets, table, np.zeros(sets.count, np.int64), is_ordered=column.is_ordered)
-        found["t"][column.name] = float(apart[sets.sizes > 0].max())
+        for measure, values in _as_they_grew(of_column, grown, found).items():
+            of_row = np.append(values, np.nan)[number]  # number -1 picks the last
+            name = "declared t" if measure == "t" else measure
+            pair = _MEASURES[measure](of_row, rows[_of_class(column, name)])
+            worst[measure] = _MEASURES[measure](worst[measure], pair)
+    rows = rows.having(**worst)
+    found.sums["in clusters"] = int((rows["judged"] & (number >= 0)).sum())
+    if promised.is_checked:
+        found.findings = look(rows, (below_l, below_entropy_l, above_t), promised.promise)
+    if promised.references:
+        formed = np.zeros(len(names), np.bool_)
+        formed[number[rows["formed"]]] = True
+        found.findings += no_reference(rows, missing & formed)
     return found
 
 
-def check_diversity(
-    sensitive: Sequence[Sensitive],
-    classes: Classes,
-    grown: Grown | None,
-    recorded: dict[str, References] | None,
-    promise: TuplePromise,
-    notes: Notes,
-) -> None:
-    """Check the promise for every class, and for every cluster whenever a row was published by it."""
-    wanted = promise.diversity
-    if wanted.l is None and wanted.entropy_l is None and wanted.t is None:
-        return
-    found = {code: np.zeros(len(classes.of_row), np.bool_) for code in _SENTENCES}
-    rows = np.flatnonzero(classes.judged)
-    for column in sensitive:
-        sets = gather(classes.of_row[rows], column.shown[rows], len(classes.rows))
-        empty = (sets.sizes > 0) & (known_sets(sets).sizes == 0)
-        sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
-        notes.info("no-known-value", sentence, count=int(classes.marked(empty).sum()))
-        declared = _declared(column, promise)
-        for code, marked in _failures(column, sets, declared, np.zeros(sets.count, np.int64), promise).items():
-            found[code] |= classes.marked(marked)
-        if grown is not None and len(grown.row):
-            references = declared if recorded is None else recorded[column.name]
-            for sets, cluster in _as_they_grew(column, grown, notes):
-                of_set = np.zeros(sets.count, np.int64) if recorded is None else cluster
-                for code, marked in _failures(column, sets, references, of_set, promise).items():
-                    found[code][grown.rows_of(cluster[marked])] = True
-    for code, rows_found in found.items():
-        notes.violation(code, _SENTENCES[code], rows=rows_found)
+@dataclass(frozen=True, slots=True)
+class _OfColumn:
+    """A sensitive column of some rows, and what t of its clusters is measured against."""
+
+    column: Sensitive
+    codes: Ints
+    references: References
+    overall: References
+    is_declared: bool
+
+    def of_set(self, cluster: Ints) -> Ints:
+        """The reference of each set."""
+        return np.zeros_like(cluster) if self.is_declared else cluster
 
 
-def _as_they_grew(column: Sensitive, grown: Grown, notes: Notes) -> Iterator[tuple[Sets, Ints]]:
+def _of_cluster(
+    column: Sensitive, recorded: Relation, names: Ints, rows: Relation, promised: Promised
+) -> _OfColumn:
+    """Number the values of a column, and find the references of its clusters."""
+    if promised.references:
+        own = recorded.take(recorded.codes("reference column") == recorded["reference column"].of(column.name))
+        number_of, (codes, values) = column.numbers(rows[column.column], own["reference value"], further=column.overall)
+        cluster = np.searchsorted(np.sort(names), own["group"])
+        order = np.argsort(names)
+        known = np.isin(own["group"], names)
+        references = refer(
+            order[cluster[known]], values[known], np.maximum(own["reference count"][known], 0).astype(np.float64),
+            count=len(names), width=len(number_of),
+        )  # fmt: skip
+        return _OfColumn(column, codes, references, _table(number_of, column.overall), is_declared=False)
+    further = (*column.overall, *column.declared)
+    number_of, (codes,) = column.numbers(rows[column.column], further=further)
+    overall, declared = (_table(number_of, shares) for shares in (column.overall, column.declared))
+    return _OfColumn(column, codes, declared, overall, is_declared=True)
+
+
+def _measure_ends(found: Found, column: Sensitive, of_column: _OfColumn, rows: Relation, number: Ints) -> None:
+    """Find the worst cluster when all its rows were published."""
+    inside = np.flatnonzero(rows["judged"] & (number >= 0))
+    clusters, own = numbered(number[inside])
+    sets = gather(own, of_column.codes[inside], len(clusters))
+    measured = _measures(column, sets, of_column.overall, np.zeros(len(clusters), np.int64))
+    _keep_worst(found, column.name, measured)
+
+
+def _as_they_grew(of_column: _OfColumn, grown: Grown, found: Found) -> dict[str, Floats]:
+    """The worst measures of every cluster after any step of its growth; NaN for none."""
+    worst = {measure: np.full(grown.count, np.nan) for measure in _MEASURES}
+    for sets, cluster in _growing_sets(of_column.codes[grown.row], grown, found):
+        of_set = of_column.of_set(cluster)
+        for measure, values in _measures(of_column.column, sets, of_column.references, of_set).items():
+            _MEASURES[measure].at(worst[measure], cluster, values)
+    return worst
+
+
+def _growing_sets(value: Ints, grown: Grown, found: Found) -> Iterator[tuple[Sets, Ints]]:
     """Yield the sets of clusters after every step, some clusters at a time, and the cluster of every set."""
-    value = column.shown[grown.row]
+    if not len(grown.row):
+        return
     sizes = growth_sizes(grown.cluster, value, grown.step, grown.count)
-    if sizes.sum() > _MOST_ENTRIES or sizes.max() > _ENTRIES_AT_ONCE:
-        notes.skip("Whether clusters stayed diverse as rows reused them was checked only at the end: too many values.")
+    if sizes.sum() > _MOST_ENTRIES or sizes.max() > _MOST_OF_ONE:
+        found.sums[TOO_MANY] = 1
         yield gather(grown.cluster, value, grown.count), np.arange(grown.count)
         return
     chunk = np.cumsum(sizes) // _ENTRIES_AT_ONCE
@@ -177,146 +289,37 @@ def _as_they_grew(column: Sensitive, grown: Grown, notes: Notes) -> Iterator[tup
         yield sets, own + first
 
 
-def _declared(column: Sensitive, promise: TuplePromise) -> References | None:
-    shares = promise.diversity.declared.get(column.name)
-    if shares is None:
-        return None
-    value = np.array([column.number(text) for text in shares], np.int64)
-    weight = np.array(list(shares.values()), np.float64)
-    return refer(np.zeros(len(value), np.int64), value, weight, count=1, width=column.width)
+def _check(code: str, sentence: str, *needs: str) -> Any:
+    return check(code, sentence, advice=_ADVICE, families=("tuples",), by="group", needs=needs)
 
 
-def _failures(
-    column: Sensitive, sets: Sets, references: References | None, of_set: Ints, promise: TuplePromise
-) -> dict[str, Bools]:
-    wanted, there, known = promise.diversity, sets.sizes > 0, known_sets(sets)
-    reveals = known.sizes > 0
-    failed = {}
-    if wanted.l is not None:
-        failed["below-l"] = reveals & (distinct(known) < wanted.l)
-    if wanted.entropy_l is not None:
-        failed["below-entropy-l"] = reveals & (effective(known) < wanted.entropy_l * (1 - _ROUNDING))
-    if wanted.t is not None and references is not None:
-        # A cluster without a reference is reported elsewhere.
-        there = there & (np.diff(references.begin)[of_set] > 0)
-        apart = away(sets, references, of_set, is_ordered=column.is_ordered)
-        failed["above-t"] = there & (apart > wanted.t + _ROUNDING)
-    return failed
+@_check("below-l", "A class or cluster has fewer different sensitive values than promised.", "l")
+def below_l(rows: Relation, promise: TuplePromise) -> Bools | int:
+    """Mark rows whose class or cluster has fewer than l known values."""
+    return 0 if promise.diversity.l is None else rows["l"] < promise.diversity.l
 
 
-_MOST_TRIED: Final = 1000
+@_check("below-entropy-l", "The sensitive values of a class or cluster are less even than promised.", "entropy_l")
+def below_entropy_l(rows: Relation, promise: TuplePromise) -> Bools | int:
+    """Mark rows whose class or cluster has values that are less even than l equally frequent ones."""
+    wanted = promise.diversity.entropy_l
+    return 0 if wanted is None else rows["entropy_l"] < wanted * (1 - _ROUNDING)
 
 
-def read_references(
-    recorded: Recorded, sensitive: Sequence[Sensitive], cluster_of: Ints, count: int
-) -> dict[str, References]:
-    """Turn recorded references into references by cluster; ``cluster_of`` has a number for every entry of the trace."""
-    found = {}
-    for column in sensitive:
-        own = _entries_of(recorded, column, cluster_of)
-        value = np.array([column.number(recorded.value[at]) for at in own.tolist()], np.int64)
-        weight = np.maximum(recorded.count[own], 0).astype(np.float64)
-        cluster = cluster_of[recorded.entry[own]]
-        found[column.name] = refer(cluster, value, weight, count=count, width=column.width)
-    return found
+@_check("above-t", "The sensitive values of a class or cluster are further from the reference than promised.", "t")
+def above_t(rows: Relation, promise: TuplePromise) -> Bools | int:
+    """Mark rows whose class or cluster is further than t from the reference."""
+    return 0 if promise.diversity.t is None else rows["t"] > promise.diversity.t + _ROUNDING
 
 
-def _entries_of(recorded: Recorded, column: Sensitive, cluster_of: Ints) -> Ints:
-    named = np.array([name == column.name for name in recorded.column], np.bool_)
-    return np.flatnonzero(named & (cluster_of[recorded.entry] >= 0))
-
-
-def check_recorded(references: dict[str, References], clusters: Bools, notes: Notes) -> None:
-    """Check that every cluster has a reference for every sensitive column."""
-    missing = np.zeros(len(clusters), np.bool_)
-    for found in references.values():
-        missing |= clusters & (np.diff(found.begin) == 0)
-    notes.violation("wrong-reference", "The trace does not record the reference of t.", count=int(missing.sum()))
-
-
-@dataclass(frozen=True, slots=True)
-class Formed:
-    """The number of usable arrivals when each cluster was formed: at least, and at most."""
-
-    least: Ints
-    most: Ints
-
-
-def arrivals_at_formation(
-    decisions: Decisions, timeline: Timeline, cluster_of: Ints, count: int, usable: Ints, *, is_timed: bool
-) -> Formed:
-    """Count the usable arrivals (rows of the truth) up to the formation of each cluster.
-
-    With event times, arrivals at the time of the decision may have come before or after it.
-    """
-    formed = decisions.formed & (cluster_of >= 0)
-    ends = []
-    for times in (timeline.decided, timeline.decided_by):
-        now = np.full(count, -1, np.int64)
-        now[cluster_of[formed]] = times[formed]
-        ends.append(now)
-    if not is_timed:
-        return Formed(ends[0] + 1, ends[0] + 1)
-    sooner, later = timeline.arrived[usable], timeline.arrived_by[usable]
-    least = np.searchsorted(later, ends[0], side="left")
-    return Formed(least, np.maximum(np.searchsorted(sooner, ends[1], side="right"), least))
-
-
-def check_against_arrivals(
-    recorded: Recorded,
-    sensitive: Sequence[Sensitive],
-    cluster_of: Ints,
-    usable: Ints,
-    formed: Formed,
-    promise: TuplePromise,
-    notes: Notes,
-) -> None:
-    """Check every reference against the last arrivals at formation; ``usable`` are the usable rows of the truth."""
-    counted = [_Counted.of(recorded, column, cluster_of, usable) for column in sensitive]
-    wrong = np.ones(len(formed.least), np.bool_)
-    for more in range(int(min((formed.most - formed.least).max(initial=0), _MOST_TRIED)) + 1):
-        after = np.minimum(formed.least + more, formed.most)
-        size = np.minimum(after, promise.diversity.reference)
-        wrong &= np.logical_or.reduce([column.differs(after - size, after) for column in counted])
-        if not wrong.any():
-            break
-    sentence = "The trace measures t against other values than those that arrived last."
-    tried = formed.most - formed.least <= _MOST_TRIED
-    notes.violation("wrong-reference", sentence, count=int((wrong & tried).sum()))
-    notes.warning(
-        "wrong-reference", f"{sentence} Not all possible times were tried.", count=int((wrong & ~tried).sum())
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """The recorded references of one column, and the positions of its values among the arrivals."""
-
-    cluster: Ints
-    value: Ints
-    count: Ints
-    seen: Ints
-    """value * width + arrival, rising."""
-    width: int
-
-    @classmethod
-    def of(cls, recorded: Recorded, column: Sensitive, cluster_of: Ints, usable: Ints) -> _Counted:
-        """Pick what concerns a column."""
-        own = _entries_of(recorded, column, cluster_of)
-        value = np.array([column.number(recorded.value[at]) for at in own.tolist()], np.int64)
-        width = len(usable) + 1
-        seen = np.sort(column.true[usable] * width + np.arange(len(usable)))
-        return cls(cluster_of[recorded.entry[own]], value, recorded.count[own], seen, width)
-
-    def differs(self, first: Ints, after: Ints) -> Bools:
-        """Mark clusters whose record differs from the arrivals from ``first`` to before ``after``.
-
-        Clusters without any record are reported elsewhere.
-        """
-        begin, end = (self.value * self.width + ends[self.cluster] for ends in (first, after))
-        there = np.searchsorted(self.seen, end) - np.searchsorted(self.seen, begin)
-        wrong = np.zeros(len(first), np.bool_)
-        wrong[self.cluster[there != self.count]] = True
-        total = np.bincount(self.cluster, self.count, len(first))
-        incomplete: Bools = (total > 0) & (total != after - first)
-        return wrong | incomplete
+@check(
+    "wrong-reference",
+    "The trace does not record the reference of t.",
+    advice="The evidence is damaged: run the method again and keep the trace as it was written.",
+    families=("tuples",),
+    by="group",
+    needs=("trace", "t"),
+)
+def no_reference(_: Relation, clusters: Bools) -> int:
+    """Count clusters without a reference for some sensitive column."""
+    return int(clusters.sum())

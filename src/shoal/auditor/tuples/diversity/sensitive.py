@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.counting import shared_codes
+from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.relation import Relation, Texts
+from shoal.auditor.rows.reading import shown, true
 from shoal.auditor.tuples.promise import TuplePromise
-from shoal.auditor.tuples.trace import Recorded
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
@@ -101,116 +103,98 @@ _ENDLESS: Final = ("'inf", "'-inf")
 
 @dataclass(frozen=True, slots=True)
 class Sensitive:
-    """One sensitive column: values as numbers, in their order if they have one; null is the first."""
+    """One sensitive column, and what all values of it say together."""
 
     name: str
-    number_of: dict[str, int]
-    is_ordered: bool
-    true: Ints
-    shown: Ints
+    column: str
+    """The column of relations that has the values of released rows."""
+    true: str
+    """The column that has those of records."""
     kind: str | None
     """The type that the policy declares for the column."""
+    is_ordered: bool = False
+    """Whether all values are numbers."""
+    declared: Mapping[str | None, float] = field(default_factory=dict)
+    """The distribution that t is measured against, if the policy declares it."""
+    overall: Mapping[str | None, int] = field(default_factory=dict)
+    """How often each meaning is in the whole release."""
 
-    @property
-    def width(self) -> int:
-        """How many numbers there are."""
-        return len(self.number_of) + 1
+    def numbers(self, *columns: Texts, further: Iterable[str | None] = ()) -> tuple[dict[str | None, int], list[Ints]]:
+        """Number all meanings, in their order if they have one; a missing value is 0. Return those of columns, too."""
+        meanings = [[meaning(text, self.kind) for text in column.texts] for column in columns]
+        every = list(dict.fromkeys(one for one in itertools.chain(*meanings, further) if one is not None))
+        if self.is_ordered:
+            every.sort(key=lambda one: exact(one) or Decimal(0))
+        number_of: dict[str | None, int] = {None: 0} | {text: at for at, text in enumerate(every, 1)}
+        codes = [
+            np.array([*(number_of[one] for one in own), 0], np.int64)[column.codes]  # code -1 picks the last
+            for own, column in zip(meanings, columns, strict=True)
+        ]
+        return number_of, codes
 
-    def number(self, text: str | None) -> int:
-        """Return the number of a value as any side spells it."""
-        meant = None if text is None else meaning(text, self.kind)
-        return 0 if meant is None else self.number_of[meant]
 
+def sensitive_columns(
+    place: Place, promise: TuplePromise, names: Sequence[str], tables: Iterable[tuple[Table, str]],
+    values: Iterable[tuple[str, str]],
+) -> tuple[Sensitive, ...]:  # fmt: skip
+    """Some sensitive columns, after a look at all rows and records, and at the values of recorded references.
 
-@dataclass(frozen=True, slots=True)
-class SensitiveFacts:
-    """What all values of a sensitive column together say: whether they have an order, and how often each is shown."""
-
-    says_numbers: bool = False
-    are_numbers: bool = True
-    shown: Mapping[str | None, int] = field(default_factory=dict)
-
-    def __or__(self, other: SensitiveFacts) -> SensitiveFacts:
-        """The facts of both parts of a column."""
-        shown = Counter(self.shown)
-        shown.update(other.shown)
-        return SensitiveFacts(
-            self.says_numbers or other.says_numbers, self.are_numbers and other.are_numbers, dict(shown)
+    Columns that are published generalized have their values in the truth.
+    """
+    kinds = {name: promise.declared_types.get(name) for name in names}
+    says = {name for name, kind in kinds.items() if kind in _NUMBERS}
+    for role in ("release", "truth"):
+        own = promise.sensitive if role == "release" else names
+        says.update(*place.facts(role, partial(_numeric, own)))
+    exact_ones = dict.fromkeys(names, True)
+    for table, key in tables:
+        for words in place.divide(table, (key,), partial(_words, kinds)):
+            exact_ones = {name: is_exact and name not in words for name, is_exact in exact_ones.items()}
+    declared = ((name, text) for name in names for text in promise.diversity.declared.get(name, ()))
+    for name, text in (*(pair for pair in values if pair[0] in kinds), *declared):
+        exact_ones[name] &= _is_number(meaning(text, kinds[name]))
+    return tuple(
+        Sensitive(
+            name,
+            shown(name) if name in promise.sensitive else true(name),
+            true(name),
+            kinds[name],
+            name in says and exact_ones[name],
+            _meanings(promise.diversity.declared.get(name, {}), kinds[name]),
         )
-
-
-def read_sensitive_facts(name: str, promise: TuplePromise, release: Rows, truth: Rows) -> SensitiveFacts:
-    """Read the facts of a part of the rows."""
-    kind = promise.declared_types.get(name)
-    texts, (_, shown) = shared_codes(truth.text(name), release.text(name))
-    meant = (meaning(text, kind) for text in texts)
-    count = np.bincount(shown + 1, minlength=len(texts) + 1).tolist()
-    return SensitiveFacts(
-        _says_numbers(name, kind, release, truth),
-        all(text is None or _exact(text) is not None for text in meant),
-        {text: times for text, times in zip((None, *texts), count, strict=True) if times},
+        for name in names
     )
 
 
-def read_sensitive(
-    promise: TuplePromise,
-    release: Rows,
-    truth: Rows,
-    recorded: Recorded | None,
-    facts: Mapping[str, SensitiveFacts] | None = None,
-    row: Ints | None = None,
-) -> tuple[Sensitive, ...]:
-    """Read the sensitive columns of both sides and all values of their references.
-
-    Of a part of the rows, with the facts of all of them. ``row``: the record of each released row, if it is known;
-    sensitive columns that are published generalized are then read, too.
-    """
-    hidden = () if row is None else promise.generalized
-    further: dict[str, set[str]] = {
-        name: set(promise.diversity.declared.get(name, ())) for name in (*promise.sensitive, *hidden)
-    }
-    for name, known in (facts or {}).items():
-        further[name] |= {text for text in known.shown if text is not None}
-    if recorded is not None:
-        for column, value in zip(recorded.column, recorded.value, strict=True):
-            if value is not None and column in further:
-                further[column].add(value)
-    found = [
-        _sensitive(name, promise, release, truth, further[name], None if facts is None else facts[name])
-        for name in promise.sensitive
-    ]
-    for name in hidden:
-        of_records = _sensitive(name, promise, truth, truth, further[name], None)
-        found.append(replace(of_records, shown=np.append(of_records.true, 0)[row]))  # row -1 picks the last, no value
-    return tuple(found)
+def _meanings(shares: Mapping[str, float], kind: str | None) -> dict[str | None, float]:
+    found: dict[str | None, float] = {}
+    for text, share in shares.items():
+        own = meaning(text, kind)
+        found[own] = found.get(own, 0.0) + share
+    return found
 
 
-def _sensitive(
-    name: str, promise: TuplePromise, release: Rows, truth: Rows, further: set[str], facts: SensitiveFacts | None
-) -> Sensitive:
-    kind = promise.declared_types.get(name)
-    texts, (true, shown) = shared_codes(truth.text(name), release.text(name))
-    meant = [meaning(text, kind) for text in texts]
-    known = {meaning(text, kind) for text in further} - {None}
-    every = list(dict.fromkeys(text for text in (*meant, *sorted(map(str, known))) if text is not None))
-    numbers = [_exact(text) for text in every]
-    known_numbers = [number for number in numbers if number is not None]
-    says_numbers = _says_numbers(name, kind, release, truth) if facts is None else facts.says_numbers
-    is_ordered = says_numbers and len(known_numbers) == len(every) and (facts is None or facts.are_numbers)
-    order = sorted(range(len(every)), key=known_numbers.__getitem__) if is_ordered else list(range(len(every)))
-    place = np.empty(len(every) + 1, np.int64)
-    place[order] = 1 + np.arange(len(every))
-    place[-1] = 0  # null
-    number_of = {text: int(place[at]) for at, text in enumerate(every)}
-    of_text = np.array([*(0 if text is None else number_of[text] for text in meant), 0], np.int64)  # -1 picks the last
-    return Sensitive(name, number_of, is_ordered, of_text[true], of_text[shown], kind)
+def _numeric(names: Sequence[str], rows: Rows) -> set[str]:
+    """Columns that have numbers, not texts."""
+    return {name for name in names if any(map(_is_numeric, rows.pieces(name)))}
 
 
-def _says_numbers(name: str, kind: str | None, release: Rows, truth: Rows) -> bool:
-    return kind in _NUMBERS or any(map(_is_numeric, (*truth.pieces(name), *release.pieces(name))))
+def _words(kinds: Mapping[str, str | None], rows: Relation) -> set[str]:
+    """Columns with a value that is not a number."""
+    found = set()
+    for name, kind in kinds.items():
+        for column in {shown(name), true(name)} & set(rows):
+            used = np.flatnonzero(np.bincount(rows.codes(column) + 1, minlength=1)[1:]).tolist()
+            if not all(_is_number(meaning(rows[column].texts[at], kind)) for at in used):
+                found.add(name)
+    return found
 
 
-def _exact(meant: str) -> Decimal | None:
+def _is_number(meant: str | None) -> bool:
+    return meant is None or exact(meant) is not None
+
+
+def exact(meant: str) -> Decimal | None:
     """Return a meaning as an exact number; None if it is not a number."""
     if meant in _ENDLESS:
         return Decimal(meant[1:])

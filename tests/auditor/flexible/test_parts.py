@@ -1,7 +1,4 @@
-"""The audit of flexible k in parts says what the audit on one machine says, of sound and of damaged releases.
-
-Parts are judged in this process, bin by bin; `test_on_spark.py` judges some of them on Spark.
-"""
+"""The audit of flexible k in parts says what the audit of everything at once says, of sound and damaged releases."""
 
 from __future__ import annotations
 
@@ -16,14 +13,9 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
-from shoal.errors import InputError
-from shoal.spark.auditor.dispatch import audit_on
 from tests.auditor.flexible.naive import DENSITY, RELEASE, TRACE, TRUTH, Run, records, table
-from tests.spark.auditor.test_tuples import ManyBins, _found, _is_near
+from tests.auditor.in_parts import audit_in_parts, same_report
 
-NOT_IN_PARTS = {"spelling"}
-"""What is listed as not checked."""
-NOT_MEASURED = {"candidates_knowing_all", "candidates_knowing_normal"}
 HOWS: list[dict[str, Any]] = [
     {"p_sparse": 0.5},
     {},
@@ -47,17 +39,9 @@ def write(run: Run, folder: Path, *, files: int = 3) -> dict[str, Any]:
     return {**{name: str(folder / name) for name in full}, "policy": run.promised}
 
 
-def same(here: AuditReport, there: AuditReport) -> None:
-    """Both found the same; only the order and what is listed as not checked may differ."""
-    assert _found(there) == [found for found in _found(here) if found[1] not in NOT_IN_PARTS]
-    assert set(here.metrics) - NOT_MEASURED == set(there.metrics)
-    for name, value in there.metrics.items():
-        assert _is_near(value, here.metrics[name]), (name, value, here.metrics[name])
-
-
-def both(run: Run, folder: Path, **how: Any) -> tuple[AuditReport, AuditReport]:
-    paths = write(run, folder, **how)
-    return shoal.audit(**paths), audit_on(ManyBins(), **paths)
+def both(run: Run, folder: Path, *, buckets: int = 3, without: str = "", **how: Any) -> tuple[AuditReport, AuditReport]:
+    paths = {name: None if name == without else path for name, path in write(run, folder, **how).items()}
+    return shoal.audit(**paths), audit_in_parts(**paths, buckets=buckets)
 
 
 def made(folder: Path, seed: int, **how: Any) -> Run:
@@ -70,10 +54,10 @@ def made(folder: Path, seed: int, **how: Any) -> Run:
 @pytest.mark.parametrize("how", HOWS, ids=str)
 def test_a_sound_release(tmp_path: Path, how: dict[str, Any]) -> None:
     here, there = both(made(tmp_path, 3, **how), tmp_path)
-    same(here, there)
+    same_report(here, there)
     assert there.metrics["verdicts"]["dead"] > 0
     assert there.metrics["verdicts"]["pending"] > 0
-    assert "not on Spark" in there.not_checked[0]
+    assert not there.not_checked
 
 
 def a_label_of_another_place(run: Run) -> None:
@@ -146,7 +130,7 @@ def test_a_broken_release(tmp_path: Path, broken: Callable[[Run], None]) -> None
     run = made(tmp_path, 4, p_sparse=0.5)
     broken(run)
     here, there = both(run, tmp_path)
-    same(here, there)
+    same_report(here, there)
     assert BROKEN[broken] in {found.code for found in there.violations}
 
 
@@ -182,7 +166,8 @@ def test_random_damage(tmp_path: Path, seed: int) -> None:
     run = made(tmp_path, seed, **draw.choice(HOWS))
     for _ in range(draw.randint(1, 5)):
         damage(run, draw)
-    same(*both(run, tmp_path, files=draw.choice([1, 3, 5])))
+    without = draw.choice(["", "", "truth", "trace"])
+    same_report(*both(run, tmp_path, buckets=draw.choice([1, 3]), files=draw.choice([1, 3, 5]), without=without))
 
 
 def test_records_that_no_round_of_grouping_saw_may_be_pending(tmp_path: Path) -> None:
@@ -194,7 +179,7 @@ def test_records_that_no_round_of_grouping_saw_may_be_pending(tmp_path: Path) ->
     for record in run.truth[150:]:  # pending, and alike: the first 200 usable records were in two windows
         record |= {"device": "G 1", "place": "a", "hour": 3}
     here, there = both(run, tmp_path)
-    same(here, there)
+    same_report(here, there)
     (found,) = [found for found in there.findings if found.code == "held-back"]
     assert 0 < found.count < 100
 
@@ -204,20 +189,30 @@ def test_a_window_that_ended_early(tmp_path: Path) -> None:
     whole = shoal.audit(**write(run, tmp_path / "whole")).metrics["p_sparse"]
     min(run.entries(), key=lambda entry: entry["row"])["delay"] = 20
     here, there = both(run, tmp_path / "early")
-    same(here, there)
+    same_report(here, there)
     assert there.metrics["p_sparse"] != whole
 
 
-def test_a_lost_row_leaves_nothing_to_compare(tmp_path: Path) -> None:
+def test_a_lost_row(tmp_path: Path) -> None:
     run = made(tmp_path, 4)
     run.release.pop(9)
     here, there = both(run, tmp_path)
-    assert "release-count" in {found.code for found in here.violations}
-    assert [found.code for found in there.violations] == ["release-count"]
-    assert any("differ in length" in sentence for sentence in there.not_checked)
+    same_report(here, there)
+    assert "release-count" in {found.code for found in there.violations}
 
 
-def test_no_truth_is_refused(tmp_path: Path) -> None:
-    paths = write(made(tmp_path, 4), tmp_path)
-    with pytest.raises(InputError, match="with its truth and its trace"):
-        audit_on(ManyBins(), **{**paths, "truth": None})
+@pytest.mark.parametrize("without", ["truth", "trace"])
+def test_less_evidence(tmp_path: Path, without: str) -> None:
+    run = made(tmp_path, 4, p_sparse=0.5)
+    too_few_people(run)
+    here, there = both(run, tmp_path, without=without)
+    same_report(here, there)
+    assert there.not_checked == here.not_checked
+
+
+def test_too_many_rows_to_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.auditor.flexible.candidates._MOST_GATHERED", 10)
+    here, there = both(made(tmp_path, 4), tmp_path)
+    assert not here.not_checked
+    assert "too many rows" in there.not_checked[0]
+    assert there.metrics["candidates_knowing_all"] is None

@@ -1,0 +1,119 @@
+"""Columns of texts, whatever numbers their texts have: read, compare, stack; and match the rows of two relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from shoal.auditor.counting import shared_codes
+from shoal.auditor.reading.columns import Bools, Ints, plain
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.relation import Relation, Texts, place_of
+
+
+def texts_of(rows: Rows, name: str) -> Texts:
+    """Read a column as texts."""
+    texts, (codes,) = shared_codes(rows.text(name))
+    return Texts(codes, texts)
+
+
+def spelt_alike(column: Texts) -> Texts:
+    """Give texts that mean the same number, moment or boolean one number, however formats spell them."""
+    return column.mapped(map(plain, column.texts))
+
+
+def shared_numbers(*columns: Texts) -> tuple[list[str], list[Ints]]:
+    """Number the texts of some columns together; -1 is a missing text."""
+    numbers: dict[str, int] = {}
+    found = [
+        np.array([*(numbers.setdefault(text, len(numbers)) for text in column.texts), -1], np.int64)[column.codes]
+        for column in columns
+    ]
+    return list(numbers), found
+
+
+def same_texts(left: Texts, right: Texts) -> Bools:
+    """Mark rows in which two columns have the same text, or both none."""
+    if left.texts is right.texts:
+        return np.asarray(left.codes == right.codes, np.bool_)
+    both = dict.fromkeys(set(left.texts).intersection(right.texts))
+    numbers = {text: number for number, text in enumerate(both)}
+    own, other = (
+        np.array([*(numbers.get(text, none) for text in column.texts), -1], np.int64)[column.codes]
+        for column, none in ((left, -2), (right, -3))
+    )
+    same: Bools = own == other
+    return same
+
+
+def stacked(parts: Iterable[Relation]) -> Relation:
+    """The rows of some relations with the same columns, one after the other."""
+    some = list(parts)
+    if len(some) == 1:
+        return some[0]
+    return Relation({name: _stacked([part[name] for part in some]) for name in (some[0] if some else ())})
+
+
+def _stacked(columns: list[Any]) -> Any:
+    if not isinstance(columns[0], Texts):
+        return np.concatenate(columns)
+    texts, codes = shared_numbers(*columns)
+    return Texts(np.concatenate(codes), texts)
+
+
+def matched(left: Relation, right: Relation, by: str) -> Relation:
+    """Every row of the left with the columns of the first row of the right that is equal in one column.
+
+    Where there is none, numbers are -1, fractions NaN, marks False and texts missing.
+    """
+    wanted, known = left[by], right[by]
+    if np.array_equal(wanted, known) and _rise(known):
+        return left.having(**{name: right[name] for name in right if name != by})
+    place = _counted_on(wanted, known) if _counts_on(known) else place_of(wanted, known)
+    return left.having(**{name: _taken(right[name], place) for name in right if name != by})
+
+
+def _rise(numbers: Ints) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _counts_on(numbers: Ints) -> bool:
+    return len(numbers) > 0 and bool((numbers[1:] - numbers[:-1] == 1).all())
+
+
+def _counted_on(wanted: Ints, known: Ints) -> Ints:
+    return np.where((wanted >= known[0]) & (wanted <= known[-1]), wanted - known[0], -1)
+
+
+def _taken(column: Any, place: Ints) -> Any:
+    if isinstance(column, Texts):
+        return Texts(np.append(column.codes, -1)[place], column.texts)
+    missing = {"b": False, "i": -1, "f": np.nan}[column.dtype.kind]
+    return np.append(column, np.array([missing], column.dtype))[place]  # place -1 picks the last
+
+
+def united(left: Relation, right: Relation) -> Relation:
+    """The rows of both, one after the other; what one of them does not have is missing in its rows."""
+    columns = {name: left[name] for name in left} | {name: right[name] for name in right if name not in left}
+    parts = [
+        Relation({name: part[name] if name in part else _missing(like, len(part)) for name, like in columns.items()})
+        for part in (left, right)
+    ]
+    return stacked(parts)
+
+
+def _missing(like: Any, length: int) -> Any:
+    empty = like.take(np.zeros(0, np.int64)) if isinstance(like, Texts) else like[:0]
+    return _taken(empty, np.full(length, -1))
+
+
+def kept(rows: Relation, marked: Bools) -> Relation:
+    """The marked rows; not copied if these are all."""
+    return rows if marked.all() else rows.take(marked)
+
+
+def only_columns(names: tuple[str, ...], rows: Relation) -> Relation:
+    """Some columns of rows; for places that change tables."""
+    return rows.only(*names)
