@@ -100,9 +100,13 @@ def combined(columns: list[Ints], length: int) -> Ints:
 def people_of(group: Ints, person: Ints, count: int = 0) -> Ints:
     """Count the different persons of every group; both are numbers from 0."""
     width = int(person.max(initial=0)) + 1
-    pair = np.sort(group * width + person)  # NumPy's unique would hash them, which is slower
-    first = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
-    return np.bincount(pair[first] // width, minlength=count)
+    return np.bincount(different(group * width + person) // width, minlength=count)
+
+
+def different(values: Ints) -> Ints:
+    """Return the different numbers, rising; np.unique hashes them, which takes far longer for many."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def sum_by(group: Ints, numbers: Ints | Bools, count: int) -> Ints:

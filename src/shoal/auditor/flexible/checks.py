@@ -95,19 +95,15 @@ def _at_root(rows: Relation, columns: Sequence[Quasi]) -> Bools:
     by="group",
     needs=("trace",),
 )
-def group_differs(rows: Relation, quasi: Sequence[Quasi]) -> Bools:
+def group_differs(rows: Relation) -> Bools:
     """Mark rows of a group (-1: none) that show something else than its first row."""
     groups, number = np.unique(rows["group"], return_inverse=True)
     least = np.full(len(groups), np.iinfo(np.int64).max)
     np.minimum.at(least, number, rows["row"])
     starts = np.flatnonzero(rows["row"] == least[number])
-    first = np.zeros(len(groups), np.int64)
-    first[number[starts]] = starts
-    differs = np.zeros(len(rows), np.bool_)
-    for one in quasi:
-        code = one.codes(rows)
-        differs |= code != code[first[number]]
-    return differs & (rows["group"] >= 0)
+    shown = np.zeros(len(groups), np.int64)
+    shown[number[starts]] = rows["class"][starts]
+    return (rows["class"] != shown[number]) & (rows["group"] >= 0)
 
 
 # ---- what was in force

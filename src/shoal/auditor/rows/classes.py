@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.checks import Answer, Found, check
-from shoal.auditor.counting import combined, numbered, people_of
+from shoal.auditor.counting import combined, different, numbered, people_of
 from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
@@ -84,11 +84,11 @@ def note_nulls(found: Found, notes: Notes) -> None:
 
 
 def exposed_people(rows: Relation, k: int) -> Found:
-    """Count the people of checked rows, and those with a row in a class of fewer than k; divided by person."""
-    named = rows.take(rows["judged"] & (rows.codes("person") >= 0))
-    below = named["people"] < k
-    people, exposed = (len(np.unique(named.codes("person")[some])) for some in (slice(None), below))
-    return Found(sums={"released people": people, "exposed people": exposed})
+    """Count the people of readable and of checked rows, and those in a class of fewer than k; divided by person."""
+    person, judged = rows.codes("person"), rows["judged"] & (rows.codes("person") >= 0)
+    readable = ~rows["broken"] & (person >= 0)
+    marks = {"people": readable, "released people": judged, "exposed people": judged & (rows["people"] < k)}
+    return Found(sums={name: len(different(person[marked])) for name, marked in marks.items()})
 
 
 # ---- the share of one person
@@ -140,11 +140,11 @@ def above_max_share(rows: Relation, share: Floats, most: float | None) -> Answer
 def look_at_shares(rows: Relation, most: float | None) -> Found:
     """Look at the shares of persons in all classes, and note the largest."""
     own, largest = largest_shares(rows)
-    share, checked = largest[own], np.unique(own[rows["judged"]])
+    share, checked = largest[own], different(own[rows["judged"]])
     owned = one_person_share.function(rows, share)
     found = Found([*one_person_share(rows, share), *above_max_share(rows, share, most)])
     found.most["share"] = float(largest[checked].max()) if len(checked) else None
-    found.sums = {"owned rows": int(owned.sum()), "owned classes": len(np.unique(own[owned]))}
+    found.sums = {"owned rows": int(owned.sum()), "owned classes": len(different(own[owned]))}
     return found
 
 

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from shoal.auditor.checks import check, look
+from shoal.auditor.counting import different
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools
@@ -78,14 +79,18 @@ def _numbered_from(rows: Rows) -> tuple[int, int | None]:
     return len(texts), start if is_numbered else None
 
 
-def look_for_identifiers(place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool) -> list[Finding]:
-    """Search metadata, columns that must not be there, strange labels, and, if asked for, unchanged columns."""
+def look_for_identifiers(
+    place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool, in_labels: bool
+) -> list[Finding]:
+    """Search metadata, columns that must not be there, and, if asked for, unchanged columns and strange labels."""
     promise = reader.promise
     hidden = place.outline("release").hidden
     mentioned = set[str]().union(*place.facts("truth", partial(_mentioned, promise, hidden)))
     notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
     extra = tuple(name for name in place.outline("release").columns if name not in promise.columns)
     unchanged = reader.unchanged if in_unchanged else ()
+    if not (extra or unchanged or in_labels):
+        return []
     suspects = place.read("release", partial(_suspects, reader.quasi, extra, unchanged), _SUSPECTS)
     persons = place.read("truth", partial(_persons, promise.person), {"text": str})
     found = place.both(suspects, persons, ("text",), _are_persons, _FOUND)
@@ -122,7 +127,7 @@ def _rows(rows: np.ndarray[tuple[int], np.dtype[np.int64]], *, is_leak: bool) ->
 
 def _persons(name: str, rows: Rows, _: int) -> Relation:
     found = persons_of(rows, name)
-    return Relation({"text": Texts(np.unique(found.codes[found.codes >= 0]), found.texts)})
+    return Relation({"text": Texts(different(found.codes[found.codes >= 0]), found.texts)})
 
 
 def _are_persons(suspects: Relation, persons: Relation) -> Relation:

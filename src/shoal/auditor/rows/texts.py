@@ -36,7 +36,14 @@ def shared_numbers(*columns: Texts) -> tuple[list[str], list[Ints]]:
 
 def same_texts(left: Texts, right: Texts) -> Bools:
     """Mark rows in which two columns have the same text, or both none."""
-    _, (own, other) = shared_numbers(left, right)
+    if left.texts is right.texts:
+        return np.asarray(left.codes == right.codes, np.bool_)
+    both = dict.fromkeys(set(left.texts).intersection(right.texts))
+    numbers = {text: number for number, text in enumerate(both)}
+    own, other = (
+        np.array([*(numbers.get(text, none) for text in column.texts), -1], np.int64)[column.codes]
+        for column, none in ((left, -2), (right, -3))
+    )
     same: Bools = own == other
     return same
 
@@ -85,3 +92,23 @@ def _taken(column: Any, place: Ints) -> Any:
         return Texts(np.append(column.codes, -1)[place], column.texts)
     missing = {"b": False, "i": -1, "f": np.nan}[column.dtype.kind]
     return np.append(column, np.array([missing], column.dtype))[place]  # place -1 picks the last
+
+
+def united(left: Relation, right: Relation) -> Relation:
+    """The rows of both, one after the other; what one of them does not have is missing in its rows."""
+    columns = {name: left[name] for name in left} | {name: right[name] for name in right if name not in left}
+    parts = [
+        Relation({name: part[name] if name in part else _missing(like, len(part)) for name, like in columns.items()})
+        for part in (left, right)
+    ]
+    return stacked(parts)
+
+
+def _missing(like: Any, length: int) -> Any:
+    empty = like.take(np.zeros(0, np.int64)) if isinstance(like, Texts) else like[:0]
+    return _taken(empty, np.full(length, -1))
+
+
+def only_columns(names: tuple[str, ...], rows: Relation) -> Relation:
+    """Some columns of rows; for places that change tables."""
+    return rows.only(*names)
