@@ -216,7 +216,7 @@ class _Audit:
         crowds = place.regroup(rows.table, keys_of(normal), partial(with_crowds, normal, quasi, calibration), shape)
         parts = place.divide(crowds, keys_of(normal), look_at_crowds)
         by_row = place.divide(crowds, ("row",), RowChecks(quasi, promise, calibration, *self._checks_of(rows)))
-        found = all_found(part.found for part in (*parts, *by_row))
+        found = all_found([*(part.found for part in parts), *(part.found for part in by_row)])
         if rows.have_entries:
             found.add(all_found(place.divide(crowds, ("group",), _look_at_groups)))
         if rows.have_records:
