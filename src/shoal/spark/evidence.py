@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shoal.auditor.attacks.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
 from shoal.auditor.attacks.outcome import AttackReport
-from shoal.auditor.audit import FAMILIES, Family, family_of, inputs_of
+from shoal.auditor.audit import FAMILIES, family_of, inputs_of
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
@@ -15,9 +16,6 @@ from shoal.auditor.reading.paths import table_paths
 from shoal.auditor.spark import OnSpark
 from shoal.auditor.task_files import File, Sealed, files_of
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
-from shoal.spark.auditor.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
-from shoal.spark.auditor.dispatch import audit_on
-from shoal.spark.auditor.engine import SparkEngine
 from shoal.spark.cluster.session import limit_batches, readable_errors, start_session
 from shoal.spark.cluster.workers import InWorker
 
@@ -27,9 +25,8 @@ def audit(
 ) -> AuditReport:
     """Check a release that one machine cannot hold, on Spark; the report is that of `shoal.audit`.
 
-    Releases of z-anonymity, of tuple methods and of flexible k, with truth and trace, of sets, and plain tables
-    (``[table]`` of a policy). Rows of one value or class meet in one task, where the auditor's own functions judge
-    them; the driver adds up what they found. What is checked on one machine only is listed in ``not_checked``.
+    Rows of one value, class or person meet in one task, where the functions of `shoal.audit` look at them; the driver
+    adds up what they found. What cannot be checked on Spark is listed in ``not_checked``.
 
     Parameters
     ----------
@@ -53,8 +50,6 @@ def audit_on_spark(
     limit_batches(session)
     written = read_policy(policy)
     family = FAMILIES[family_of(written)]
-    if not isinstance(family, Family):
-        return audit_on(SparkEngine(session, readable_errors), release, truth, trace, policy, max_memory=max_memory)
     formats, inputs = family.formats(written), inputs_of(written, release, truth, trace)
     files = [
         file

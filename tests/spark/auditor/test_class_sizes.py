@@ -11,10 +11,10 @@ import pyarrow.csv
 import pytest
 
 import shoal
+from shoal.auditor.attacks.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
 from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.policy import read_policy
 from shoal.errors import InputError, PolicyError
-from shoal.spark.auditor.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
 from tests.auditor.divided import Divided
 from tests.spark.auditor.releases import make_evidence
 

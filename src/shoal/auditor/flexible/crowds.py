@@ -84,8 +84,8 @@ def median(counts: Counter[int]) -> float | None:
         return None
     values = sorted(counts)
     ends = np.cumsum([counts[value] for value in values])
-    low, high = (values[np.searchsorted(ends, at, side="right")] for at in ((ends[-1] - 1) // 2, ends[-1] // 2))
-    return (low + high) / 2
+    middle = (ends[-1] - 1) // 2, ends[-1] // 2
+    return sum(values[int(np.searchsorted(ends, at, side="right"))] for at in middle) / 2
 
 
 def note_crowds(parts: Iterable[Crowds], found: Found, notes: Notes, *, are_people: bool) -> None:
