@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import combined, dense, different
+from shoal.auditor.counting import combined, dense
 from shoal.auditor.engine import Here, Place, Table
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.cells import pairs_of
@@ -18,6 +18,7 @@ from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.rows.quasi import LabelColumn, Quasi, RangeColumn
+from shoal.auditor.sorting import distinct
 
 _AT_ONCE: Final = 200_000
 """True vectors looked up at once, so that memory stays bounded."""
@@ -160,7 +161,7 @@ def count_candidates(columns: Sequence[Known], person: Ints) -> Ints:
 
 def _people_of_groups(group: Ints, person: Ints) -> _Lists:
     count, width = int(group.max(initial=-1)) + 1, int(person.max(initial=0)) + 1
-    pair = different(group * width + person)
+    pair = distinct(group * width + person)
     return _Lists(np.searchsorted(pair, np.arange(count + 1) * width), pair % width)
 
 
