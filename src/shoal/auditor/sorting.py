@@ -40,7 +40,8 @@ def distinct(numbers: Ints) -> Ints:
 
 
 def dense(*keys: Ints) -> Ints:
-    """Number the different combinations of some keys from 0, in their order."""
+    """Number the different combinations of some keys from 0, in their order; NaN equals NaN."""
+    keys = tuple(key if key.dtype.kind in "iu" else np.unique(key, return_inverse=True)[1] for key in keys)
     order = order_of(*keys)
     is_new = np.zeros(len(order), np.bool_)
     for key in keys:
