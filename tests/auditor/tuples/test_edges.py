@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from shoal.auditor.tuples.classes import read_classes
-from shoal.auditor.tuples.deadlines import event_clock
 
 from shoal.auditor import audit
+from shoal.auditor.hierarchies.hierarchy import Flat
+from shoal.auditor.relation import Relation, Texts
+from shoal.auditor.rows.classes import with_classes
+from shoal.auditor.rows.quasi import LabelColumn
+from shoal.auditor.rows.rules import LabelRule
+from shoal.auditor.tuples.timeline import event_clock
 from tests.auditor.tuples.naive import RELEASE, TRACE, TRUTH, Run, policy, records, table
 
 
@@ -48,9 +50,14 @@ def test_a_record_that_is_due_and_not_decided(decided, lost):
 
 
 def test_a_row_without_a_person_counts_for_no_class():
-    attribute = SimpleNamespace(code=np.array([4, 4, 4, 7, 7, 7]))
-    person = np.array([0, 1, -1, 2, -1, 3])
-    assert read_classes([attribute], np.ones(6, np.bool_), person).people.tolist() == [2, 2]
+    rows = Relation({
+        "row": np.arange(6),
+        "judged": np.ones(6, np.bool_),
+        "person": Texts(np.array([0, 1, -1, 2, -1, 3]), list("abcd")),
+        "place: label": Texts(np.array([0, 0, 0, 1, 1, 1]), ["north", "south"]),
+    })  # fmt: skip
+    place = LabelColumn(LabelRule("place", Flat({"north", "south"}).as_tree(), 1.0))
+    assert with_classes([place], rows)["people"].tolist() == [2, 2, 2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(("name", "bad"), [("id", None), ("age", 101), ("tree", "oak")])

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from shoal.auditor.tuples.events import _log_chance
 
 from shoal.auditor import audit
+from shoal.auditor.tuples.ordered import log_chance
 from shoal.methods.tuples import publisher as tuple_publisher
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import SECOND, Run, records
@@ -163,8 +163,8 @@ def test_the_bound_is_at_least_the_probability(sizes, found, least):
     shares, times = 1 / np.array(list(of_size), float), np.array(list(of_size.values()), float)
     for many in range(len(sizes) + 1):
         chance = sum(exact[many:])
-        assert math.exp(_log_chance(shares, times, many)) >= chance * (1 - 1e-9)
-    firing = [many for many in range(found + 1) if _log_chance(shares, times, many) < math.log(1e-10)]
+        assert math.exp(log_chance(shares, times, many)) >= chance * (1 - 1e-9)
+    firing = [many for many in range(found + 1) if log_chance(shares, times, many) < math.log(1e-10)]
     assert min(firing, default=found + 1) >= least
 
 

@@ -18,6 +18,7 @@ from shoal.auditor.reading.numbers import read_numbers, read_ranges
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.rows.attributes import read_attribute
 from shoal.auditor.tuples.promise import read_tuple_promise
+from shoal.auditor.tuples.timeline import event_clock
 from shoal.errors import PolicyError
 from tests.auditor.tuples.naive import RELEASE, TRUTH, Run, policy, records, table
 
