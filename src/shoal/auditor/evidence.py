@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from shoal.auditor.checks import look
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.layout import check_layout, count_odd_rows, layout
+from shoal.auditor.layout import count_odd_rows, layout
 from shoal.auditor.policy import Policy, is_number, words_of
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.outline import Outline
@@ -27,8 +27,6 @@ class Evidence:
     release: Rows
     truth: Rows | None
     trace: Rows | None
-    odd_rows: int = 0
-    """Rows of the release's text files that are laid out differently from the others."""
     counts_rows: bool = False
     """Whether the policy counts rows, not people."""
 
@@ -41,7 +39,7 @@ def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name:
     )
     released, known = found["release"], found.get("truth")
     is_counted = counts_rows(policy, None if known is None else Outline.of(known))
-    return Evidence(policy, released, known, found.get("trace"), released.odd_rows, is_counted)
+    return Evidence(policy, released, known, found.get("trace"), is_counted)
 
 
 def read_inputs(policy: Policy, inputs: Mapping[str, Any], name: str = "release") -> dict[str, Rows]:
@@ -104,19 +102,4 @@ def audit_release(place: Place, policy: Policy, promise: Promise, checks: Callab
         if check_columns(promise.columns, release, notes):
             notes.findings += look(release, (layout,))
             checks(notes)
-    return notes.report(promise.method)
-
-
-P = TypeVar("P", bound=Promise)
-
-
-def audit_rows(
-    evidence: Evidence, read_promise: Callable[[Policy], P], judge: Callable[[Evidence, P, Notes], None]
-) -> AuditReport:
-    """Check the columns and the layout of a release, then all that the judge of its family checks."""
-    promise, notes = read_promise(evidence.policy), Notes(counts_rows=evidence.counts_rows)
-    with notes.guarded():
-        if check_columns(promise.columns, evidence.release, notes):
-            check_layout(evidence.odd_rows, notes)
-            judge(evidence, promise, notes)
     return notes.report(promise.method)

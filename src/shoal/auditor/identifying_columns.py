@@ -10,29 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.checks import Answer, check, look
-from shoal.auditor.counting import dense, people_of, shared_codes
+from shoal.auditor.counting import dense, people_of
 from shoal.auditor.findings import ROWS_NAMED, Notes, Severity
 from shoal.auditor.policy import Policy
-from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.reading.rows import Rows
+from shoal.auditor.reading.columns import Ints
 from shoal.errors import PolicyError
 
 MOST_RARE_ROWS: Final = 0.05
 """A column is identifying if a larger share of rows has a value that fewer than k people have."""
 LEAST_PEOPLE: Final = 20
 """Times k: with fewer people in the release a carried column is a warning, not a violation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """Released rows with their persons and classes; unreadable rows are ignored."""
-
-    rows: Rows
-    readable: Bools
-    person: Ints | None
-    """Numbers from 0, -1 without a person; None: unknown, every row counts as a person."""
-    of_class: Ints
-    """Equal for rows with equal published values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +79,6 @@ def _people_behind(value: Ints, person: Ints) -> tuple[Ints, Ints]:
     value = value - int(value.min())
     people = people_of(value, person)
     return people[value], people
-
-
-def check_identifying(
-    policy: Policy, carry: tuple[str, ...], sensitive: tuple[str, ...], published: Published, k: tuple[str, int],
-    notes: Notes,
-) -> None:  # fmt: skip
-    """Measure every carried and sensitive column. ``k`` is the name and the number of the promise: k or z."""
-    allowed = allows_identifying(policy)
-    if not carry and not sensitive:
-        return
-    known = published.readable if published.person is None else published.readable & (published.person >= 0)
-    rows = np.flatnonzero(known)
-    person = rows if published.person is None else published.person[rows]
-    of_class = published.of_class[rows]
-    codes = {name: shared_codes(published.rows.text(name))[1][0][rows] for name in dict.fromkeys((*carry, *sensitive))}
-    found = {name: measure_crowds(code, person, of_class, rows, k[1]) for name, code in codes.items()}
-    joint = None
-    if len(carry) > 1:
-        joint = measure_crowds(dense(*(codes[name] for name in carry)), person, of_class, rows, k[1])
-    note_identifying(found, joint, carry, sensitive, k, len(np.unique(person)), notes, allowed=allowed)
 
 
 def allows_identifying(policy: Policy) -> bool:

@@ -12,8 +12,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from shoal.auditor.checks import check, look
-from shoal.auditor.findings import Notes
+from shoal.auditor.checks import check
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import text_files
@@ -269,8 +268,3 @@ def count_odd_rows(release: Any, policy: Policy, expected: Format) -> int:
 def layout(release: Outline) -> int:
     """Count the rows of text files that are laid out differently from the others."""
     return release.odd_rows
-
-
-def check_layout(odd_rows: int, notes: Notes) -> None:
-    """Report rows whose layout distinguishes them."""
-    notes.findings += look(Outline(odd_rows=odd_rows), (layout,))

@@ -106,11 +106,6 @@ def raw_identifier_in_metadata(release: Rows | Outline, persons: Any, columns: I
     return len(mentioned_people(persons, columns, release.hidden))
 
 
-def check_metadata(persons: Any, columns: Iterable[str], release: Rows, notes: Notes) -> None:
-    """Check that no identifier of the truth is in metadata, in column names, or in values that no row shows."""
-    notes.findings += look(release, (raw_identifier_in_metadata,), persons, columns)
-
-
 def mentioned_people(persons: Any, columns: Iterable[str], hidden: Hidden) -> set[str]:
     """Return the identifiers that occur in metadata, in column names, or in values that no row shows.
 

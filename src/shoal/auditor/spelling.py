@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.counting import shared_codes, spelt_codes
-from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.rows.attributes import Attribute
-
-_SENTENCE = "A row spells a value differently from other rows; this distinguishes it."
-
-
-def check_spelling(
-    release: Rows, truth: Rows | None, generalized: Mapping[str, Ints], unchanged: Mapping[str, Ints], notes: Notes
-) -> None:
-    """Check that a column spells every value in one way; columns are given with the code of every value (-1: null).
-
-    A column that is published unchanged may use the spellings of the truth.
-    """
-    odd = np.zeros(len(release), np.bool_)
-    for name, code in generalized.items():
-        odd |= odd_spellings(code, shared_codes(spellings_of(release, name))[1][0])
-        odd |= odd_spellings(code, are_text(release, name))
-    for name, code in unchanged.items() if truth is not None else ():
-        assert truth is not None
-        _, (known, shown) = shared_codes(spellings_of(truth, name), spellings_of(release, name))
-        odd |= odd_spellings(code, shown) & ~np.isin(shown, known)
-        if not are_mixed(truth, name):
-            odd |= odd_spellings(code, are_text(release, name))
-    notes.violation("spelling", _SENTENCE, rows=odd)
 
 
 def odd_spellings(code: Ints, spelling: Ints) -> Bools:
@@ -102,12 +77,3 @@ def _written(column: Any) -> Any:
         return column.cast(TEXT)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are not text
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
-
-
-def check_row_spelling(
-    release: Rows, truth: Rows | None, attributes: Iterable[Attribute], unchanged: Iterable[str], notes: Notes
-) -> None:
-    """Check the columns of tuples: quasi-identifiers, and columns that are published unchanged."""
-    generalized = {attribute.name: attribute.code for attribute in attributes}
-    kept = {name: spelt_codes(name, truth, release)[2] for name in unchanged} if truth is not None else {}
-    check_spelling(release, truth, generalized, kept, notes)

@@ -8,7 +8,6 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from shoal.auditor.tuples.deadlines import event_clock
 
 from shoal.auditor import audit
 from shoal.auditor.audit import METHODS

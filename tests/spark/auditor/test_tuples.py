@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shoal.spark.auditor.engine import LocalEngine
 
 import shoal
 from shoal.auditor import AuditReport
-from shoal.spark.auditor.engine import LocalEngine
 from tests.auditor.in_parts import audit_in_parts
 from tests.auditor.in_parts import same_report as same_in_parts
 from tests.spark.auditor.releases import Evidence, make_evidence

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from shoal.auditor.counting import combined, spelt_codes
 from shoal.auditor.evidence import Evidence
-from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.reading.rows import Rows
@@ -181,7 +180,7 @@ def _link(trace: Rows, records: int, released: int, promise: Any) -> tuple[Ints 
     if not {"row", "verdict"} <= set(trace.columns):
         return None, None
     shows = bool(getattr(promise, "shows_suppressed", False))
-    found = read_verdicts(trace, Notes(), records=records, released=released, shows_suppressed=shows)
+    found = read_verdicts(trace, records=records, released=released, shows_suppressed=shows)
     if not found.is_linked:
         return None, None
     event = trace.numbers("event")[found.is_shown] if "event" in trace.columns else None
