@@ -14,7 +14,7 @@ from shoal.auditor.findings import Severity
 
 _SEVERITIES: Final = {Severity.VIOLATION: "broken", Severity.WARNING: "warning", Severity.INFO: "note"}
 _UNDECLARED: Final = Path(__file__).with_name("undeclared.tsv")
-"""Codes that are reported without a declared check: by families that are not rebuilt yet, and by the audit itself."""
+"""Codes that an audit reports by itself, without a check that looks at rows."""
 _WIDTH: Final = 100
 
 
@@ -55,13 +55,15 @@ def entries() -> list[Entry]:
         for one in CHECKS.values()
     ]
     known = {(one.code, family) for one in declared for family in one.families}
-    return sorted(
-        {*declared, *_undeclared(known)}, key=lambda one: (one.code, one.severity, one.families, one.sentence)
-    )
+    return sorted({*declared, *_undeclared(known)}, key=_order)
+
+
+def _order(one: Entry) -> tuple[str, ...]:
+    return one.code, one.severity, *one.families, one.sentence, *one.needs, one.by, one.advice
 
 
 def _undeclared(known: set[tuple[str, str]]) -> Iterator[Entry]:
-    """Rows of the list for the families that do not declare a check of the code."""
+    """What is in the list, for the families that do not declare a check of the code."""
     with _UNDECLARED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             families = tuple(name for name in row["families"].split(", ") if (row["code"], name) not in known)
