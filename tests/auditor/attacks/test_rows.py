@@ -152,7 +152,8 @@ def test_the_more_rows_of_a_person_the_more_is_known():
     assert one < three < ten
     assert ten > 0.95
     assert found["30 rows"].why_not == "no person has 30 released rows"
-    assert (found.facts["median_rows_of_a_person"], found.facts["most_rows_of_a_person"]) == (12, 12)
+    facts = found.facts  # some records are not published
+    assert (facts["median_rows_of_a_person"], facts["most_rows_of_a_person"]) == (9, 12)
     assert "most rows of a person 12" in found.text()
     alone = attack(at_the_root(TRUTH), TRUTH, POLICY, trace=traced(range(PEOPLE)))
     assert "most_rows_of_a_person" not in alone.facts

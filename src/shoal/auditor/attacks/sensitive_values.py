@@ -82,10 +82,9 @@ def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
                f"The {name} that a naive Bayes classifier, trained on the release, predicts is the person's.", known),
         *(
             Attack(f"{which}{suffix}", Question.LINKING,
-                   f"The {name} that fits {'the class' if rows == 1 else 'all classes'} of {rows} "
-                   f"{'row' if rows == 1 else 'rows'} of a person with several is the person's.",
+                   f"The {name} that best fits the classes of {words} of a person with several is the person's.",
                    f"which classes these rows are in (without a trace: {known}, of these records)")
-            for which, rows in _ROWS.items()
+            for which, words in zip(_ROWS, ("a row", "up to 3 rows", "10 rows", "30 rows"), strict=True)
         ),
     ]  # fmt: skip
 
