@@ -30,6 +30,7 @@ SUITE = (
     "flexible_speed",
     "flexible_compare",
     "limits",
+    "several_rows",
     "window_report",
     "max_share",
     "flexible_traces",

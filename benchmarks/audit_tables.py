@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 from pycanon import anonymity
 
-from benchmarks.measure import ROOT, Cost, Report, apart, markdown, measured, parse, parser, peak_megabytes
+from benchmarks.measure import Cost, Report, apart, markdown, measured, parse, parser, peak_megabytes
+from benchmarks.sources import ROOT
 from shoal import audit_table
 
 SIZES = (10, 5, 8, 12, 4, 6, 3, 7)
@@ -83,7 +84,7 @@ def against(other: Path, paths: dict[str, str], given: Namespace) -> dict[str, A
     for kind, memory, work in works[: 1 if given.tiny else None]:
         if memory == "1 GB" and work != next(iter(WORKS)):
             continue
-        asked = {"path": paths[kind], "max_memory": memory, "work": work}
+        asked: dict[str, Any] = {"path": paths[kind], "max_memory": memory, "work": work}
         found: dict[Path, list[Any]] = {other: [], ROOT: []}
         for _ in range(1 if given.tiny else ROUNDS):
             for tree, costs in found.items():

@@ -144,6 +144,21 @@ def test_several_rows_of_a_person_intersect():
     assert "more than one" in attack(release, truth, POLICY | {"stream": {"person": "row"}})["several rows"].why_not
 
 
+def test_the_more_rows_of_a_person_the_more_is_known():
+    truth = people(rows_of_each=12, count=100)
+    release, order = in_classes(truth, 4)
+    found = attack(release, truth, POLICY, trace=traced(order))
+    one, three, ten = (rate(found, name) for name in ("1 row", "several rows", "10 rows"))
+    assert one < three < ten
+    assert ten > 0.95
+    assert found["30 rows"].why_not == "no person has 30 released rows"
+    facts = found.facts  # some records are not published
+    assert (facts["median_rows_of_a_person"], facts["most_rows_of_a_person"]) == (9, 12)
+    assert "most rows of a person 12" in found.text()
+    alone = attack(at_the_root(TRUTH), TRUTH, POLICY, trace=traced(range(PEOPLE)))
+    assert "most_rows_of_a_person" not in alone.facts
+
+
 def test_two_windows_link_people_who_do_not_change():
     truth = people(count=50)
     twice = pa.concat_tables([truth, truth])

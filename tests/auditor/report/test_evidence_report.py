@@ -73,6 +73,15 @@ def test_the_page_of_rows(rows):
         assert attack["name"] in page
         assert attack["success"] is None or f"{attack['success']['n']:,}" in page
     assert "at least 5 different people" in page
+    assert "People have several rows" not in page
+
+
+def test_the_page_says_how_many_rows_people_have():
+    truth = people(rows_of_each=4, count=50)
+    release, order = in_classes(truth, 5)
+    page = report_evidence(release, truth, POLICY, trace=traced(order)).html()
+    assert "People have several rows in this release" in page
+    assert "one 4." in page
 
 
 def test_the_page_of_events():

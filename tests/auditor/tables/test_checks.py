@@ -26,7 +26,7 @@ def frame(*rows: tuple[Any, ...]) -> Frame:
 
 
 HONEST = frame((2, 1, "x", "flu", "a"), (2, 1, "x", "cold", "b"), (2, 2, "y", "flu", "c"), (2, 2, "y", "cold", "d"))
-TABLE_OF = {
+TABLE_OF: dict[str, tuple[dict[str, Any], Frame]] = {
     "below-k": ({"k": 4}, frame((1, 3, "x", "flu", "a"))),
     "below-k-knowing-m": ({"k": 4, "m": 1}, frame((3, 3, "x", "flu", "a"))),
     "below-l": ({"l": 2}, frame((4, 3, "x", "flu", "a"))),
@@ -125,7 +125,7 @@ def test_no_rows() -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_tables(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    rows = [
+    rows: Frame = [
         {
             "age": [None, 1, 2, 3][draw.integers(4)],
             "town": ["*", "x", "y", None][draw.integers(4)],

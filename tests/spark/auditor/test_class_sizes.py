@@ -86,7 +86,7 @@ def test_a_release_of_tuples(tmp_path: Path) -> None:
     assert there.facts["highest_risk"] == 1 / min(sizes.values())
     assert there["marketer"].raw is None  # people have several records
     assert "prosecutor" in there.text()
-    text = there.text()
+    text = " ".join(there.text().split())
     assert text.count("use shoal attack without --engine spark") == 1
     assert all(attack.name in text for attack in there.attacks)
 

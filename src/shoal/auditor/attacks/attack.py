@@ -178,6 +178,12 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
         "knows": [attribute.name for attribute in people.attributes],
         "seed": settings.seed,
     }
+    rows_of_people = rows_read.rows_by_person()[2]
+    if rows_of_people.max(initial=0) > 1:
+        facts |= {
+            "median_rows_of_a_person": float(np.median(rows_of_people)),
+            "most_rows_of_a_person": int(rows_of_people.max()),
+        }
     return AttackReport(rows_read.promise.method, by_question(found), facts)
 
 

@@ -24,7 +24,8 @@ _WHY_NOT: Final = "it compares single people with classes or records; use shoal 
 _OTHERS: Final = {
     "one unknown": Question.SINGLING_OUT, "one wrong": Question.SINGLING_OUT, "missing values": Question.SINGLING_OUT,
     "predicate": Question.SINGLING_OUT, "arrival": Question.LINKING, "arrival and values": Question.LINKING,
-    "two windows": Question.LINKING, "several rows": Question.LINKING, "two releases": Question.LINKING,
+    "two windows": Question.LINKING, "1 row": Question.LINKING, "several rows": Question.LINKING,
+    "10 rows": Question.LINKING, "30 rows": Question.LINKING, "two releases": Question.LINKING,
     "range end": Question.INFERENCE, "range end, also shared": Question.INFERENCE,
     "homogeneous class": Question.INFERENCE, "class mode": Question.INFERENCE, "rows that fit": Question.INFERENCE,
     "classifier": Question.INFERENCE, "minimality": Question.INFERENCE,

@@ -81,6 +81,17 @@ class RowEvidence:
         """How many rows were released."""
         return len(self.released.of_row)
 
+    def rows_by_person(self) -> tuple[Ints, Ints, Ints]:
+        """The records with a row, by person; where those of each person begin; and how many there are.
+
+        Without a trace: all that can be used.
+        """
+        usable = self.members.records.usable
+        rows = np.flatnonzero(usable if self.class_of is None else usable & (self.class_of >= 0))
+        order = rows[np.argsort(self.members.person[rows], kind="stable")]
+        _, start, size = np.unique(self.members.person[order], return_index=True, return_counts=True)
+        return order, start, size
+
     def own_rows(self, targets: Ints, classes: Ints) -> Ints:
         """Count, for pairs of a target and a class, the rows of the class that are of the target's person."""
         assert self.record_of is not None

@@ -17,8 +17,8 @@ from shoal.auditor.reading.numbers import Floats
 
 _LARGEST: Final = 40_000_000
 """Cells of a table of classes by sensitive values."""
-_ROWS: Final = 3
-"""How many rows of a person the intersection uses."""
+_ROWS: Final = {"1 row": 1, "several rows": 3, "10 rows": 10, "30 rows": 30}
+"""How many rows of a person the intersection uses, by the name of the attack."""
 _STABLE: Final = 0.9
 """The share of people with several rows who must have the same value in all, for a value to be a person's."""
 _OWN_OUT: Final = "the same without the person's own row"
@@ -80,9 +80,12 @@ def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
                f"The likeliest {name} among all rows that fit, narrow ones first, is the person's.", known),
         Attack(f"classifier{suffix}", Question.INFERENCE,
                f"The {name} that a naive Bayes classifier, trained on the release, predicts is the person's.", known),
-        Attack(f"several rows{suffix}", Question.LINKING,
-               f"The {name} that all classes of up to {_ROWS} rows of the person have in common is the person's.",
-               f"which classes these rows are in (without a trace: {known}, of these records)"),
+        *(
+            Attack(f"{which}{suffix}", Question.LINKING,
+                   f"The {name} that best fits the classes of {words} of a person with several is the person's.",
+                   f"which classes these rows are in (without a trace: {known}, of these records)")
+            for which, words in zip(_ROWS, ("a row", "up to 3 rows", "10 rows", "30 rows"), strict=True)
+        ),
     ]  # fmt: skip
 
 
@@ -105,13 +108,13 @@ def read_column(evidence: RowEvidence, name: str) -> SensitiveColumn | None:
 
 
 def _run(evidence: RowEvidence, column: SensitiveColumn, attacks: list[Attack]) -> Iterator[Attack]:
-    homogeneous, mode, fits, classifier, several = attacks
+    homogeneous, mode, fits, classifier, *several = attacks
     raw = _raw(evidence.members, column)
     yield _homogeneous(evidence, column, homogeneous, raw)
     yield _class_mode(evidence, column, mode, raw)
     yield _rows_that_fit(evidence, column, fits, raw)
     yield _classifier(evidence, column, classifier, raw)
-    yield _several_rows(evidence, column, several, raw)
+    yield from _several_rows(evidence, column, several, raw)
 
 
 def _raw(people: People, column: SensitiveColumn) -> float:
@@ -220,31 +223,46 @@ def calm(scores: Floats) -> Floats:
     return shifted
 
 
-def _several_rows(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
+def _several_rows(
+    evidence: RowEvidence, column: SensitiveColumn, attacks: list[Attack], raw: float
+) -> Iterator[Attack]:
+    """Intersect the classes of 1, 3, 10 and 30 rows of people whose value is the same in all of their rows."""
     people = evidence.members
-    shown = people.records.usable if evidence.class_of is None else people.records.usable & (evidence.class_of >= 0)
-    rows = np.flatnonzero(shown)
-    order = rows[np.argsort(people.person[rows], kind="stable")]
-    person = people.person[order]
-    _, start, size = np.unique(person, return_index=True, return_counts=True)
+    order, start, size = evidence.rows_by_person()
     several = size >= 2
     if not several.any():
-        return attack.not_applicable("no person has more than one released row")
+        yield from (attack.not_applicable("no person has more than one released row") for attack in attacks)
+        return
     value = column.true[order]
-    low = np.minimum.reduceat(value, start)
-    high = np.maximum.reduceat(value, start)
+    low, high = np.minimum.reduceat(value, start), np.maximum.reduceat(value, start)
     if (low == high)[several].mean() < _STABLE:
-        return attack.not_applicable(f"{column.name} differs between the rows of a person")
-    chosen = evidence.random.permutation(np.flatnonzero(several & (low == high)))[: max(len(people.targets), 1)]
+        yield from (attack.not_applicable(f"{column.name} differs between the rows of a person") for attack in attacks)
+        return
+    drawn = evidence.random.permutation(np.flatnonzero(several & (low == high)))
+    for attack, rows in zip(attacks, _ROWS.values(), strict=True):
+        # people with 2 rows are attacked by these two; only then is nobody with several rows left out
+        chosen = drawn[size[drawn] >= (rows if rows > 3 else 2)][: max(len(people.targets), 1)]
+        if len(chosen):
+            found = share_right(
+                _scores_of_rows(evidence, column, order, start[chosen], size[chosen], rows), low[chosen]
+            )
+            yield replace(attack, success=Rate.of(found), guess=column.prior(low[chosen]), raw=raw)
+        else:
+            yield attack.not_applicable(f"no person has {rows} released rows")
+
+
+def _scores_of_rows(
+    evidence: RowEvidence, column: SensitiveColumn, order: Ints, start: Ints, size: Ints, rows: int
+) -> Floats:
+    """How likely each value is after the first rows of some people."""
     prior = np.log(column.counts.sum(axis=0) / max(column.counts.sum(), 1) + 1e-9)
-    total = np.repeat(prior[None, :], len(chosen), axis=0)
-    for turn in range(_ROWS):
-        has = size[chosen] > turn
-        at = order[start[chosen[has]] + turn]
+    total = np.repeat(prior[None, :], len(start), axis=0)
+    for turn in range(rows):
+        has = size > turn
+        at = order[start[has] + turn]
         if evidence.class_of is None:
-            scores = row_scores(evidence, people, column, at)
+            scores = row_scores(evidence, evidence.members, column, at)
         else:
             scores = column.counts[evidence.class_of[at]]
         total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-9) - prior
-    found = share_right(np.exp(calm(total)), low[chosen])
-    return replace(attack, success=Rate.of(found), guess=column.prior(low[chosen]), raw=raw)
+    return np.exp(calm(total))

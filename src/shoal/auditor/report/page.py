@@ -173,6 +173,7 @@ def _attacks(found: Mapping[str, Any]) -> str:
         '<span><i style="background:var(--before)"></i>raw data</span></p>'
     )
     parts = ["<p>Simulated attackers with stated knowledge; the share of people they are right about.</p>", key]
+    parts.append(_rows_of_people(found["facts"]))
     for question, words in _QUESTIONS.items():
         asked = [attack for attack in found["attacks"] if attack["question"] == question]
         rows = [
@@ -188,6 +189,18 @@ def _attacks(found: Mapping[str, Any]) -> str:
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
         parts.append(f"<p class='soft'>Does not apply:</p><ul class='soft'>{''.join(idle)}</ul>" if idle else "")
     return "".join(parts)
+
+
+def _rows_of_people(facts: Mapping[str, Any]) -> str:
+    """How many rows people have: what is promised of each row is less for all rows of a person."""
+    if facts.get("most_rows_of_a_person", 1) < 2:
+        return ""
+    middle, most = facts["median_rows_of_a_person"], facts["most_rows_of_a_person"]
+    return (
+        f"<p>People have several rows in this release: half of them {middle:g} or more, one {most:,}. Promises are "
+        "about each row; whoever can tell which rows are of one person learns more: see the attackers who know 1, 3, "
+        "10 and 30 rows.</p>"
+    )
 
 
 def _described(attack: Mapping[str, Any]) -> str:
