@@ -129,7 +129,8 @@ def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation
     }  # fmt: skip
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return rows.having(**{name: column[back] for name, column in found.items()})
+    found = {name: column[back] for name, column in found.items()}
+    return rows.having(**found, **{f"held {attribute.name}": found["held"]})
 
 
 def check_counted(attribute: Attribute, rows: Relation, *, is_final: bool) -> Found:
@@ -191,6 +192,13 @@ def held_back(rows: Relation, *_: Any) -> int:
 
 
 # ---- without the trace
+
+
+def shown_by(attribute: Attribute, rows: Relation) -> Relation:
+    """The true values of records that count, as the column in which values are released."""
+    values = rows[f"true {attribute.name}"]
+    found = Relation({"time": rows["time"], "person": rows["person"], f"released {attribute.name}": values})
+    return found.take(rows["usable"] & (values.codes >= 0))
 
 
 def bounded(attribute: Attribute, known: Relation, rows: Relation) -> Relation:

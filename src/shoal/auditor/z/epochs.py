@@ -9,15 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Answer, check
-from shoal.auditor.counting import combined
-from shoal.auditor.findings import Severity
+from shoal.auditor.checks import Answer, Found, all_found, check, look
+from shoal.auditor.engine import Place, Table
+from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.sorting import dense, distinct, firsts, order_of
-from shoal.auditor.z.evidence import NO_EPOCH
+from shoal.auditor.z.evidence import NO_EPOCH, NO_ROWS
 from shoal.auditor.z.order import Clock
+from shoal.auditor.z.people import Counts
 from shoal.auditor.z.promise import Target, ZPromise
 
 _WORST: Final = 10
@@ -26,6 +27,25 @@ _TESTS: Final[dict[str, Callable[[Any], Any]]] = {
     **{f"{level} or more": partial(np.less_equal, level) for level in (2, 3, 4)},
 }
 of_epochs = partial(check, families=("z",), by="group")
+
+
+def check_epochs(place: Place, promise: ZPromise, rows: Table, counts: Counts, notes: Notes) -> None:
+    """Measure how many people share a set of values in every epoch, and check what is promised of that."""
+    metrics, target = notes.metrics, promise.target
+    if promise.k is not None:
+        found = all_found(place.divide(rows, ("shown epoch",), partial(_check_sets, promise, promise.k)))
+        notes.findings += found.findings
+        metrics["smallest_k"] = found.least.get("smallest_k")
+        for what in ("rows", "people"):
+            metrics[f"{what}_below_k_share"] = _ratio(found.sums.get(f"{what} below", 0), found.sums.get(what, 0))
+    shown: dict[int, Epoch] = {}
+    for part in place.divide(rows, ("shown epoch",), partial(_epochs_of, promise)):
+        shown |= part
+    metrics["epochs"] = _describe(promise, shown, counts.active, counts.people or None)
+    if target is not None:
+        met = sum(int(one.sizes[one.sizes >= target.k].sum()) >= target.p * one.shown for one in shown.values())
+        metrics["target"] = {"k": target.k, "p": target.p, "epochs_shown": len(shown), "epochs_met": met}
+        notes.findings += target_missed(NO_ROWS, len(shown), met)
 
 
 # ---- sets of values
@@ -43,7 +63,7 @@ class Epoch:
     """The same without the empty set."""
 
 
-def epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
+def _epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
     """Group the pseudonyms of every epoch by their sets of values."""
     rows = rows.take(rows["readable"] & (rows.codes("pseudonym") >= 0))
     numbers, epoch = distinct(rows["shown epoch"]), dense(rows["shown epoch"])
@@ -68,17 +88,7 @@ def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
     return items
 
 
-def active_people(rows: Relation) -> tuple[int, dict[int, int]]:
-    """Count the people of some records: all of them, and those of every epoch."""
-    person = rows.codes("person")
-    first = firsts(combined([person, dense(rows["epoch"])], len(rows)))
-    epochs, count = np.unique(rows["epoch"][first], return_counts=True)
-    return len(firsts(person)), dict(zip(epochs.tolist(), count.tolist(), strict=True))
-
-
-def describe_epochs(
-    promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None
-) -> dict[str, Any]:
+def _describe(promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None) -> dict[str, Any]:
     """Return the shares of people by how many others have the same released set in the epoch.
 
     Over (a) all people of the truth, those without a released row sharing the empty set; (b) people active in
@@ -164,6 +174,15 @@ def _is_first(keys: Ints) -> Bools:
            advice="Whoever knows what such a person did in an epoch finds the pseudonym: do not publish this release.")  # fmt: skip
 def set_below_k(rows: Relation) -> Bools:
     return rows["below"]
+
+
+def _check_sets(promise: ZPromise, k: int, rows: Relation) -> Found:
+    rows = shared_sets(promise, k, rows)
+    has_set, below, first = rows["size"] >= 0, rows["below"], rows["is_first"]
+    marks = {"people": first & has_set, "people below": first & below, "rows below": below}
+    sums = {"rows": len(rows)} | {name: int(which.sum()) for name, which in marks.items()}
+    smallest = int(rows["size"][has_set].min()) if has_set.any() else None
+    return Found(look(rows, (set_below_k,)), sums, {"smallest_k": smallest})
 
 
 @of_epochs("held-back", "A value was suppressed although z people had shown it.", needs=("truth", "trace"),

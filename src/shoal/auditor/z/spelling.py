@@ -14,10 +14,10 @@ from shoal.auditor.engine import Place
 from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, plain
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.sorting import dense
 from shoal.auditor.spelling import are_mixed, are_text, odd_spellings, spelt
-from shoal.auditor.z.evidence import coded, nothing
+from shoal.auditor.z.evidence import coded
 from shoal.auditor.z.promise import ZPromise
 from shoal.auditor.z.pseudonyms import marked
 
@@ -78,7 +78,7 @@ def _kind(piece: Any) -> str:
 def _read(promise: ZPromise, name: str, rows: Rows, first: int) -> Relation:
     """A column: its values, and how they are spelled."""
     count = len(rows)
-    value, number = nothing(str, count), np.zeros(count, np.int64)
+    value, number = Texts(np.full(count, -1), []), np.zeros(count, np.int64)
     if name == promise.time:
         at, is_there = rows.moments(name)
         number = np.where(is_there & ~rows.broken, at, _NO_TIME)
