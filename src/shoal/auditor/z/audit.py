@@ -137,7 +137,8 @@ class _Audit:
             self.notes.findings += found.findings
             smallest[attribute.name] = found.least.get("crowd")
         if has_levels:
-            self._find(accepted, ("epoch",), (epochs.suppressed_at_once,), promise, clock)
+            waiting = place.divide(accepted, ("epoch",), partial(epochs.suppressed_at_once, promise, clock))
+            self.notes.findings += all_found(waiting).findings
         if target is not None:
             self._find(accepted, ("epoch",), (epochs.z_missing, epochs.z_within_epoch), promise, clock)
             low = place.divide(accepted, ("epoch",), partial(epochs.low_z, promise, target, clock))
@@ -159,9 +160,7 @@ class _Audit:
         smallest = self.notes.metrics["smallest_crowd"] = {}
         for attribute in promise.attributes:
             shown = f"released {attribute.name}"
-            values = place.each(
-                counted, partial(crowds.shown_by, attribute), {"time": int, "person": str, shown: str}
-            )
+            values = place.each(counted, partial(crowds.shown_by, attribute), {"time": int, "person": str, shown: str})
             by = () if attribute.generalizes else (shown,)
             bounded = place.both(values, rows, by, partial(crowds.bounded, attribute), shape | {"crowd": int})
             found = all_found(place.divide(bounded, ("row",), partial(crowds.check_bounded, attribute)))

@@ -161,32 +161,37 @@ def wrong_label(rows: Relation, *_: Any) -> Bools:
     return rows["wrong"]
 
 
-@of_values("below-z", "A value was released that fewer than z people had shown within the window.", needs=("truth",),
-           advice="The value may point to the few people who have it: do not publish this release.")  # fmt: skip
+@of_values(
+    "below-z", "A value was released that fewer than z people had shown within the window.", needs=("truth",),
+    advice="The value may point to the few people who have it: do not publish this release.")  # fmt: skip
 def below_z(rows: Relation, attribute: Attribute) -> Answer:
     return Answer(rows["below"], sentence=_RESIDUAL[attribute.residual] if attribute.generalizes else None)
 
 
-@of_values("z-lowered", "The trace says a lower z was in force than promised.",
-           advice="The release was made with weaker settings than the policy promises: run it again with the policy.")  # fmt: skip
+@of_values(
+    "z-lowered", "The trace says a lower z was in force than promised.",
+    advice="The run was weaker than the policy promises: publish with the policy that you audit with.")  # fmt: skip
 def z_lowered(rows: Relation, *_: Any) -> int:
     return int(rows["low"].sum())
 
 
-@of_values("trace-level", "The trace says that a value passed z although it did not.",
-           advice="People were counted in another way than promised: do not publish this release.")  # fmt: skip
+@of_values(
+    "trace-level", "The trace says that a value passed z although it did not.",
+    advice="People were counted in another way than promised: do not publish this release.")  # fmt: skip
 def trace_level(rows: Relation, *_: Any) -> int:
     return int(rows["unfounded"].sum())
 
 
-@of_values("too-general", "A more specific label could have been released.", severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+@of_values(
+    "too-general", "A more specific label could have been released.", severity=Severity.WARNING,
+    advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
 def too_general(rows: Relation, *_: Any) -> int:
     return int(rows["general"].sum())
 
 
-@of_values("held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+@of_values(
+    "held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
+    advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
 def held_back(rows: Relation, *_: Any) -> int:
     return int(rows["held"].sum())
 

@@ -16,6 +16,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.sorting import dense, distinct, firsts, order_of
+from shoal.auditor.z.crowds import held_back
 from shoal.auditor.z.evidence import NO_EPOCH, NO_ROWS
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.people import Counts
@@ -88,7 +89,9 @@ def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
     return items
 
 
-def _describe(promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None) -> dict[str, Any]:
+def _describe(
+    promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None
+) -> dict[str, Any]:
     """Return the shares of people by how many others have the same released set in the epoch.
 
     Over (a) all people of the truth, those without a released row sharing the empty set; (b) people active in
@@ -169,9 +172,10 @@ def _is_first(keys: Ints) -> Bools:
     return found
 
 
-@of_epochs("set-below-k",
-           "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
-           advice="Whoever knows what such a person did in an epoch finds the pseudonym: do not publish this release.")  # fmt: skip
+@of_epochs(
+    "set-below-k",
+    "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
+    advice="Whoever knows the values of such a person finds the pseudonym: do not publish this.")  # fmt: skip
 def set_below_k(rows: Relation) -> Bools:
     return rows["below"]
 
@@ -185,24 +189,23 @@ def _check_sets(promise: ZPromise, k: int, rows: Relation) -> Found:
     return Found(look(rows, (set_below_k,)), sums, {"smallest_k": smallest})
 
 
-@of_epochs("held-back", "A value was suppressed although z people had shown it.", needs=("truth", "trace"),
-           severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
-def suppressed_at_once(rows: Relation, promise: ZPromise, clock: Clock) -> int:
-    """Rows that passed z and were suppressed before their epoch was decided, that is before the first that waited."""
+def suppressed_at_once(promise: ZPromise, clock: Clock, rows: Relation) -> Found:
+    """Find rows that passed z and were suppressed before their epoch was decided: before the first that waited."""
     stage = dense(clock.starts(rows["record"]), rows["epoch"])
     has_waited = rows["waited"] != NO_EPOCH
     decided = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(decided, stage[has_waited], rows["entry"][has_waited])
     may_pass = np.logical_or.reduce([rows[f"level {attribute.name}"] >= 0 for attribute in promise.attributes])
-    return int((~has_waited & (may_pass | promise.keeps_rows) & (rows["entry"] < decided[stage])).sum())
+    held = ~has_waited & (may_pass | promise.keeps_rows) & (rows["entry"] < decided[stage])
+    return Found(held_back(rows.having(held=held)))
 
 
 # ---- a target
 
 
-@of_epochs("z-missing", "The trace does not record the z of a record.", needs=("truth", "trace"),
-           advice="Give the trace as it was written: without the z in force nothing shows that values had z people.")  # fmt: skip
+@of_epochs(
+    "z-missing", "The trace does not record the z of a record.", needs=("truth", "trace"),
+    advice="Give the trace as it was written: without the z in force values cannot be judged.")  # fmt: skip
 def z_missing(rows: Relation, promise: ZPromise, *_: Any) -> int:
     return int(np.logical_or.reduce([z < 0 for z in _z_of(rows, promise)]).sum())
 
@@ -211,8 +214,9 @@ def _z_of(rows: Relation, promise: ZPromise) -> list[Ints]:
     return [rows[f"z {attribute.name}"] for attribute in promise.attributes]
 
 
-@of_epochs("z-within-epoch", "z changed within an epoch, or differs between columns.", needs=("truth", "trace"),
-           advice="A z that follows single records says something about them: do not publish this release.")  # fmt: skip
+@of_epochs(
+    "z-within-epoch", "z changed within an epoch, or differs between columns.", needs=("truth", "trace"),
+    advice="A z that follows single records says something about them: do not publish this release.")  # fmt: skip
 def z_within_epoch(rows: Relation, promise: ZPromise, clock: Clock) -> int:
     start = clock.starts(rows["record"])
     rows, start = rows.take(order := order_of(start, rows["time"], rows["record"])), start[order]
@@ -234,9 +238,11 @@ def low_z(promise: ZPromise, target: Target, clock: Clock, rows: Relation) -> di
     return {(own, number): (count, earliest) for own, number, count, earliest in figures}
 
 
-@of_epochs("z-too-early", "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
-           needs=("truth", "trace"),
-           advice="z must not follow too few people: use the method as it is, or set a lower start in the policy.")  # fmt: skip
+@of_epochs(
+    "z-too-early",
+    "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
+    needs=("truth", "trace"),
+    advice="z must not follow too few people: run it again with the policy that you audit with.")  # fmt: skip
 def z_too_early(
     _: Relation, promise: ZPromise, target: Target, low: Iterable[dict[tuple[int, int], tuple[int, int]]]
 ) -> int:
@@ -264,8 +270,10 @@ def first_free_epoch(epochs: Iterable[int], first: int, promise: ZPromise, targe
     return whole if whole is None or target.learns else whole + 1
 
 
-@of_epochs("target-missed", "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
-           severity=Severity.WARNING,
-           advice="More people than hoped for stand out by their set of values: choose a larger start, floor or k.")  # fmt: skip
+@of_epochs(
+    "target-missed",
+    "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
+    severity=Severity.WARNING,
+    advice="More people than hoped for stand out by their values: raise start, floor or k.")  # fmt: skip
 def target_missed(_: Relation, shown: int, met: int) -> Answer:
     return Answer(count=shown - met)

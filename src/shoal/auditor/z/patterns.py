@@ -50,22 +50,26 @@ def digits_of(texts: Sequence[str]) -> Digits:
     return np.stack((data >> 4, data & 15), axis=2).reshape(len(texts), _DIGITS)
 
 
-@of_pseudonyms("weak-pseudonym", "Pseudonyms are not random: some digits are more frequent than others.", advice=ANOTHER)
+@of_pseudonyms(
+    "weak-pseudonym", "Pseudonyms are not random: some digits are more frequent than others.", advice=ANOTHER
+)
 def uneven_digits(first: Relation) -> Answer:
     places = uneven_places(digits_of(first["pseudonym"].texts))
     sentence = f"Pseudonyms are not random: digits at {places} of 32 places are not equally frequent."
     return Answer(count=places, sentence=sentence)
 
 
-@of_pseudonyms("weak-pseudonym", "Pseudonyms are not random: half of the digits of one are those of another.",
-               advice=ANOTHER)  # fmt: skip
+@of_pseudonyms(
+    "weak-pseudonym", "Pseudonyms are not random: half of the digits of one are those of another.",
+    advice=ANOTHER)  # fmt: skip
 def shared_halves(first: Relation) -> int:
     return shared_parts(first["pseudonym"].texts)
 
 
-@of_pseudonyms("weak-pseudonym",
-               "Pseudonyms are not random: they follow one another in equal or small steps, as a counter does.",
-               advice=ANOTHER)  # fmt: skip
+@of_pseudonyms(
+    "weak-pseudonym",
+    "Pseudonyms are not random: they follow one another in equal or small steps, as a counter does.",
+    advice=ANOTHER)  # fmt: skip
 def counted_up(first: Relation) -> int:
     return steps(first["pseudonym"].texts)
 
@@ -133,10 +137,14 @@ def kept_digits(rows: Relation) -> Ints:
     return np.append(same.sum(axis=0), len(same))
 
 
-@of_people("pseudonym-across-epochs", "Parts of pseudonyms stay the same over epochs: people can be linked.", advice=ANOTHER)
+@of_people(
+    "pseudonym-across-epochs", "Parts of pseudonyms stay the same over epochs: people can be linked.", advice=ANOTHER
+)
 def kept_parts(_: Relation, same: Ints, count: int) -> Answer:
     places = kept_places(same, count)
-    sentence = f"Parts of pseudonyms stay the same over epochs, at {places or 'some'} of 32 places: people can be linked."
+    sentence = (
+        f"Parts of pseudonyms stay the same over epochs, at {places or 'some'} of 32 places: people can be linked."
+    )
     return Answer(count=places or int(is_alike(same, count)), sentence=sentence)
 
 

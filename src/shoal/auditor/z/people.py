@@ -69,9 +69,7 @@ def _count(rows: Relation) -> Counts:
 # ---- identifiers
 
 
-def check_identifiers(
-    place: Place, promise: ZPromise, known: Table, rows: Table, shape: Shape, notes: Notes
-) -> Table:
+def check_identifiers(place: Place, promise: ZPromise, known: Table, rows: Table, shape: Shape, notes: Notes) -> Table:
     """Look for identifiers of the truth wherever they must not be; mark the rows whose person is one."""
     usable = sum(place.divide(known, ("record",), lambda rows: int(rows["usable"].sum())))
     if place.outline("truth").rows:

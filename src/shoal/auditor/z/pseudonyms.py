@@ -33,7 +33,9 @@ _PLAIN_HASHES: Final = (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha51
 
 of_pseudonyms = partial(check, families=("z",), by="value")
 of_people = partial(check, families=("z",), by="person", needs=("truth",))
-_NEW_KEY: Final = "People can be recognized: do not publish this release, run it again with a key that nobody else knows."
+_NEW_KEY: Final = (
+    "People can be recognized: do not publish this release, run it again with a key that nobody else knows."
+)
 ANOTHER: Final = "Replace the method that makes pseudonyms: it must be a keyed hash, with a new key in every epoch."
 
 
@@ -68,46 +70,54 @@ def are_pseudonyms(texts: Sequence[str]) -> Bools:
     return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
 
 
-@of_pseudonyms("unreadable-row", "A released row cannot be read or has no time.",
-               advice="What cannot be read cannot be checked: write the release again.")  # fmt: skip
+@of_pseudonyms(
+    "unreadable-row", "A released row cannot be read or has no time.",
+    advice="What cannot be read cannot be checked: write the release again.")  # fmt: skip
 def unreadable_row(rows: Relation, *_: Any) -> Bools:
     return ~rows["readable"]
 
 
-@of_pseudonyms("identifier-in-column", "A column other than the person column contains an identifier of the truth.",
-               needs=("truth",), severity=Severity.WARNING,
-               advice="Whoever knows the identifier finds the person's rows: publish the release without the column.")  # fmt: skip
+@of_pseudonyms(
+    "identifier-in-column", "A column other than the person column contains an identifier of the truth.",
+    needs=("truth",), severity=Severity.WARNING,
+    advice="Whoever knows the identifier finds the person's rows: publish the release without the column.")  # fmt: skip
 def identifier_in_column(rows: Relation) -> Bools:
     return rows["named"]
 
 
-@of_pseudonyms("bad-pseudonym",
-               "The person column contains something other than a pseudonym of 32 lowercase hex characters.",
-               advice=ANOTHER)  # fmt: skip
+@of_pseudonyms(
+    "bad-pseudonym",
+    "The person column contains something other than a pseudonym of 32 lowercase hex characters.",
+    advice=ANOTHER)  # fmt: skip
 def bad_pseudonym(rows: Relation, *_: Any) -> Bools:
     return ~is_well_formed(rows["pseudonym"]) & rows["readable"]
 
 
-@of_pseudonyms("raw-identifier", "A released row contains an identifier of the truth.", needs=("truth",), advice=_NEW_KEY)
+@of_pseudonyms(
+    "raw-identifier", "A released row contains an identifier of the truth.", needs=("truth",), advice=_NEW_KEY
+)
 def raw_identifier(rows: Relation, *_: Any) -> Bools:
     return rows["raw"]
 
 
-@of_pseudonyms("disguised-identifier",
-               "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
-               needs=("truth",), advice=_NEW_KEY)  # fmt: skip
+@of_pseudonyms(
+    "disguised-identifier",
+    "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
+    needs=("truth",), advice=_NEW_KEY)  # fmt: skip
 def disguised_identifier(rows: Relation, *_: Any) -> Bools:
     return rows["disguised"]
 
 
-@of_pseudonyms("disguised-identifier", "A released person is an identifier of the truth hashed with its epoch, without a key.",
-               needs=("truth",), advice=_NEW_KEY)  # fmt: skip
+@of_pseudonyms(
+    "disguised-identifier", "A released person is an identifier of the truth hashed with its epoch, without a key.",
+    needs=("truth",), advice=_NEW_KEY)  # fmt: skip
 def hashed_with_epoch(rows: Relation, *_: Any) -> Bools:
     return rows["hashed"]
 
 
-@of_pseudonyms("empty-row", "A row was released although all its values are private.",
-               advice="An empty row still shows that somebody was there: do not publish this release.")  # fmt: skip
+@of_pseudonyms(
+    "empty-row", "A row was released although all its values are private.",
+    advice="An empty row still shows that somebody was there: do not publish this release.")  # fmt: skip
 def empty_row(rows: Relation, promise: ZPromise, *_: Any) -> Bools:
     if any(attribute.on_private == "blank" for attribute in promise.attributes):
         return np.zeros(len(rows), np.bool_)
@@ -115,9 +125,10 @@ def empty_row(rows: Relation, promise: ZPromise, *_: Any) -> Bools:
     return np.logical_and.reduce(values) & rows["readable"]
 
 
-@of_pseudonyms("pseudonym-across-epochs",
-               "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
-               advice=ANOTHER)  # fmt: skip
+@of_pseudonyms(
+    "pseudonym-across-epochs",
+    "A pseudonym appears in more than one epoch, so that rows of different epochs can be linked.",
+    advice=ANOTHER)  # fmt: skip
 def across_epochs(rows: Relation, *_: Any) -> Bools:
     code = rows.codes("pseudonym")
     return has_several(code, rows["shown epoch"], rows["readable"] & (code >= 0))
@@ -130,8 +141,9 @@ def pseudonym_shared(rows: Relation, *_: Any) -> Bools:
     return _among(known, has_several(key, rows.codes("person")[known], np.ones(len(key), np.bool_)))
 
 
-@of_people("pseudonym-split", "One person has two pseudonyms in one epoch.",
-           advice="The person is counted twice where people are counted by pseudonym: run it again. " + ANOTHER)  # fmt: skip
+@of_people(
+    "pseudonym-split", "One person has two pseudonyms in one epoch.",
+    advice="The person is counted twice where people are counted by pseudonym: run it again. " + ANOTHER)  # fmt: skip
 def pseudonym_split(rows: Relation, *_: Any) -> Bools:
     known = is_linked(rows)
     key = combined([rows.codes("person")[known], _epochs(rows)[known]], int(known.sum()))

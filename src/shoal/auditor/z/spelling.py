@@ -26,8 +26,9 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 _ONE_SPELLING: Final = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_boolean)
 
 
-@check("spelling", "A row spells a value differently from other rows; this distinguishes it.", families=("z",), by="value",
-       needs=("truth",), advice="Write all rows in the same way: a spelling of its own can mark a row.")  # fmt: skip
+@check(
+    "spelling", "A row spells a value differently from other rows; this distinguishes it.", families=("z",), by="value",
+    needs=("truth",), advice="Write all rows in the same way: a spelling of its own can mark a row.")  # fmt: skip
 def spelling(rows: Relation) -> Bools:
     return np.ones(len(rows), np.bool_)
 
@@ -49,7 +50,7 @@ def check_spellings(place: Place, promise: ZPromise) -> list[Finding]:
 
 
 def _is_alike(files: list[set[str]]) -> bool:
-    """Whether no value can have several spellings; of texts that stand for other values only a single file shows that."""
+    """Whether no value can have several spellings; a file of texts shows that only of itself."""
     return len(files) < 2 or not any("text" in kinds for kinds in files)
 
 

@@ -127,9 +127,7 @@ def _align(place: Here, promise: ZPromise) -> tuple[Aligned, Ints]:
     for attribute in promise.attributes:
         labels, (truth, released) = numbered(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
         values[attribute.name] = Values(truth, released, Paths(labels, attribute.hierarchy))
-    aligned = Aligned(
-        known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values
-    )
+    aligned = Aligned(known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values)
     if {"row", "verdict"} <= set(place.outline("trace").columns):
         entries, apart = read_entries(place, promise)
         if not apart:
