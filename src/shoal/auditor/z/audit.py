@@ -12,10 +12,9 @@ from shoal.auditor.engine import Place, Table
 from shoal.auditor.evidence import audit_release
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
-from shoal.auditor.relation import Shape
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z import crowds, epochs, evidence, membership, order, people, records, withheld
-from shoal.auditor.z.evidence import LINK, NO_ROWS
+from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.auditor.z.spelling import check_spellings
@@ -41,7 +40,7 @@ class _Audit:
     policy: Policy
     promise: ZPromise
     notes: Notes
-    shape: Shape = field(default_factory=dict)
+    shape: Columns = field(default_factory=dict)
     """The columns of released rows."""
     has_trace: bool = False
 
@@ -121,7 +120,7 @@ class _Audit:
         notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **counts}
         return clock
 
-    def _check_values(self, accepted: Table, shape: Shape, clock: Clock) -> None:
+    def _check_values(self, accepted: Table, shape: Columns, clock: Clock) -> None:
         """Count the people behind every value, and check what is promised of whole epochs."""
         place, promise, target = self.place, self.promise, self.promise.target
         has_levels = promise.k is not None and bool(evidence.level_columns(place, promise))

@@ -10,16 +10,16 @@ import numpy as np
 from shoal.auditor.checks import Answer, Found, check, look
 from shoal.auditor.counting import Paths, pair_codes
 from shoal.auditor.findings import Severity
-from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.relation import Relation
 from shoal.auditor.sorting import order_of
-from shoal.auditor.z.evidence import numbered
+from shoal.auditor.z.evidence import Columns, numbered
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.residual import Climbs, strict_crowds
 
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
-COUNTED: Final[Shape] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
+COUNTED: Final[Columns] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
                          "general": bool, "held": bool}  # fmt: skip
 """What is found out about the value of every accepted record: see `counted`."""
 
@@ -152,12 +152,12 @@ _RESIDUAL: Final = {
 
 
 @of_values("wrong-value", "A released value is not the record's value.", advice=_NOT_OURS)
-def wrong_value(rows: Relation, *_: Any) -> Bools:
+def wrong_value(rows: Relation, *_: Any) -> Any:
     return rows["wrong"]
 
 
 @of_values("wrong-label", "A released label is not above the record's value.", advice=_NOT_OURS)
-def wrong_label(rows: Relation, *_: Any) -> Bools:
+def wrong_label(rows: Relation, *_: Any) -> Any:
     return rows["wrong"]
 
 

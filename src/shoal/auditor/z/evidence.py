@@ -11,14 +11,16 @@ from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape, Texts, place_of
+from shoal.auditor.relation import Relation, Texts, place_of
 from shoal.auditor.trace import DEAD, RELEASED, VERDICTS
 from shoal.auditor.z.promise import ZPromise
 
+Columns = dict[str, type]
+"""Columns of a relation: a shape that can be added to."""
 NO_EPOCH: Final = np.iinfo(np.int64).min
 """The epoch for which an entry that was decided at once has waited."""
 NO_ROWS: Final = Relation({})
-LINK: Final[Shape] = {"record": int, "usable": bool, "person": str}
+LINK: Final[Columns] = {"record": int, "usable": bool, "person": str}
 """What is known of the record of a released row; -1 and no person if it is not known."""
 
 
@@ -58,7 +60,7 @@ def some(which: Bools, rows: Relation) -> Relation:
     return rows if which.all() else rows.take(which)
 
 
-def with_nothing(shape: Shape, rows: Relation) -> Relation:
+def with_nothing(shape: Columns, rows: Relation) -> Relation:
     """Rows with more columns, which are empty."""
     return rows.having(**{name: _nothing(kind, len(rows)) for name, kind in shape.items() if name not in rows})
 
@@ -74,7 +76,7 @@ def _places(wanted: Ints, known: Ints) -> Ints:
 # ---- released rows
 
 
-def released_shape(promise: ZPromise, columns: tuple[str, ...]) -> Shape:
+def released_shape(promise: ZPromise, columns: tuple[str, ...]) -> Columns:
     """Released rows; `released x` is the text of column x."""
     numbers = {"row": int, "at": int, "shown epoch": int, "readable": bool, "pseudonym": str}
     return numbers | {f"released {name}": str for name in other_columns(promise, columns)}
@@ -86,13 +88,13 @@ def other_columns(promise: ZPromise, columns: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys((*(attribute.name for attribute in promise.attributes), *promise.carry, *there)))
 
 
-def read_released(place: Place, promise: ZPromise) -> tuple[Table, Shape]:
+def read_released(place: Place, promise: ZPromise) -> tuple[Table, Columns]:
     """Read the release."""
     shape = released_shape(promise, place.outline("release").columns)
     return place.read("release", partial(_released, promise, shape), shape), shape
 
 
-def _released(promise: ZPromise, shape: Shape, rows: Rows, first: int) -> Relation:
+def _released(promise: ZPromise, shape: Columns, rows: Rows, first: int) -> Relation:
     at, has_time = rows.moments(promise.time)
     numbers = {
         "row": np.arange(first, first + len(rows)), "at": at, "shown epoch": at // promise.rotation_ns,
@@ -105,7 +107,7 @@ def _released(promise: ZPromise, shape: Shape, rows: Rows, first: int) -> Relati
 # ---- records
 
 
-def record_shape(promise: ZPromise) -> Shape:
+def record_shape(promise: ZPromise) -> Columns:
     """Records; `true x` is the text of column x."""
     numbers = {"record": int, "time": int, "epoch": int, "usable": bool, "person": str}
     return numbers | {f"true {name}": str for name in other_columns(promise, ())}
@@ -129,7 +131,7 @@ def _records(promise: ZPromise, rows: Rows, first: int) -> Relation:
 # ---- entries of the trace
 
 
-def entry_shape(promise: ZPromise) -> Shape:
+def entry_shape(promise: ZPromise) -> Columns:
     """Entries of the trace. One without a record, or without a released row, has a number below 0 of its own there."""
     numbers = {"entry": int, "record": int, "row": int, "verdict": int, "waited": int, "reason": str}
     return numbers | {f"{what} {one.name}": int for what in ("z", "level") for one in promise.attributes}
@@ -190,7 +192,7 @@ def _waited(trace: Rows) -> Ints:
 # ---- together
 
 
-def decided_shape(promise: ZPromise, released: Shape) -> Shape:
+def decided_shape(promise: ZPromise, released: Columns) -> Columns:
     """Entries with their released rows and records, and records without an entry (whose entry is -1)."""
     return entry_shape(promise) | released | record_shape(promise) | {"first": bool, "accepted": bool}
 
@@ -202,7 +204,7 @@ def join_rows(entries: Relation, released: Relation) -> Relation:
     return Relation({**rows.columns, **entries.columns, "row": np.maximum(entries["row"], -1)})
 
 
-def without_rows(shape: Shape, entries: Relation) -> Relation:
+def without_rows(shape: Columns, entries: Relation) -> Relation:
     """Entries as if none had a released row."""
     return with_nothing(shape, entries).having(row=np.full(len(entries), -1))
 

@@ -16,13 +16,13 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.identifying_columns import ColumnCrowds, allows_identifying, measure_crowds, note_identifying
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.relation import Relation
 from shoal.auditor.released_columns import raw_identifier_in_metadata
 from shoal.auditor.sorting import dense, distinct, firsts
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.z import patterns, pseudonyms
 from shoal.auditor.z.disguises import FORMS, KNOWN_PAIRS, OTHER_PAIRS, disguises, hashed_forms, spread
-from shoal.auditor.z.evidence import LINK, NO_ROWS, some
+from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns, some
 from shoal.auditor.z.promise import ZPromise
 
 
@@ -69,7 +69,9 @@ def _count(rows: Relation) -> Counts:
 # ---- identifiers
 
 
-def check_identifiers(place: Place, promise: ZPromise, known: Table, rows: Table, shape: Shape, notes: Notes) -> Table:
+def check_identifiers(
+    place: Place, promise: ZPromise, known: Table, rows: Table, shape: Columns, notes: Notes
+) -> Table:
     """Look for identifiers of the truth wherever they must not be; mark the rows whose person is one."""
     usable = sum(place.divide(known, ("record",), lambda rows: int(rows["usable"].sum())))
     if place.outline("truth").rows:
@@ -96,7 +98,7 @@ def _check_other_columns(place: Place, promise: ZPromise, people: Table, rows: T
     """Warn if an identifier of the truth is in a carried or unexpected column."""
     own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
     others = [f"released {name}" for name in place.outline("release").columns if name not in own]
-    shape: Shape = {"row": int, "named": bool, **dict.fromkeys(others, str)}
+    shape: Columns = {"row": int, "named": bool, **dict.fromkeys(others, str)}
     rows = place.each(rows, lambda rows: rows.having(named=np.zeros(len(rows), np.bool_)).only(*shape), shape)
     for name in others:
         known = place.each(people, partial(_as_column, name), {name: str})
@@ -141,7 +143,8 @@ def _people_within(epochs: Ints, rows: Relation) -> Relation:
 
 def _people_at(places: Ints, parts: Iterable[Relation]) -> list[tuple[str, int]]:
     """The people and epochs at some places of all rows."""
-    found, first = [], 0
+    found: list[tuple[str, int]] = []
+    first = 0
     for rows in parts:
         rows, first = rows.take(places[(places >= first) & (places < first + len(rows))] - first), first + len(rows)
         texts = rows["person"].texts
@@ -159,7 +162,7 @@ def check_pseudonyms(place: Place, promise: ZPromise, rows: Table, notes: Notes)
     notes.findings += found.findings
     notes.metrics["released_rows"] = place.outline("release").rows
     notes.metrics["pseudonyms"] = found.sums.get("pseudonyms", 0)
-    shape: Shape = {"row": int, "pseudonym": str}
+    shape: Columns = {"row": int, "pseudonym": str}
     names = place.each(rows, lambda rows: rows.only(*shape), shape)
     different = place.regroup(names, ("pseudonym",), pseudonyms.first_of_each, shape)
     first = place.along(different, ("row",), patterns.first_pseudonyms)
@@ -189,7 +192,7 @@ def check_carried(place: Place, policy: Policy, promise: ZPromise, rows: Table, 
     person = "pseudonym" if unlinked else "person"
     classes = [f"released {attribute.name}" for attribute in promise.attributes]
     columns = [f"released {name}" for name in carry]
-    shape: Shape = {"row": int, "someone": str, **dict.fromkeys((*classes, *columns), str)}
+    shape: Columns = {"row": int, "someone": str, **dict.fromkeys((*classes, *columns), str)}
     table = place.each(rows, partial(_of_someone, person, shape), shape)
     z = min(attribute.z for attribute in promise.attributes)
 
@@ -202,7 +205,7 @@ def check_carried(place: Place, policy: Policy, promise: ZPromise, rows: Table, 
     note_identifying(found, joint, carry, (), ("z", z), people, notes, allowed=allowed)
 
 
-def _of_someone(person: str, shape: Shape, rows: Relation) -> Relation:
+def _of_someone(person: str, shape: Columns, rows: Relation) -> Relation:
     is_someone = rows["readable"] & (rows.codes(person) >= 0)
     return some(is_someone, rows.having(someone=rows[person]).only(*shape))
 

@@ -57,12 +57,14 @@ def marked(texts: Texts, known: Iterable[str]) -> Bools:
     wanted = known if isinstance(known, set | frozenset) else set(known)
     found = np.zeros(len(texts.texts) + 1, np.bool_)  # -1 picks the last
     found[:-1] = np.fromiter(map(wanted.__contains__, texts.texts), np.bool_, len(texts.texts))
-    return found[texts.codes]
+    marks: Bools = found[texts.codes]
+    return marks
 
 
 def is_well_formed(texts: Texts) -> Bools:
     """Mark the rows whose text is a pseudonym."""
-    return np.append(are_pseudonyms(texts.texts), False)[texts.codes]  # -1 picks the last
+    marks: Bools = np.append(are_pseudonyms(texts.texts), False)[texts.codes]  # -1 picks the last
+    return marks
 
 
 def are_pseudonyms(texts: Sequence[str]) -> Bools:
@@ -73,7 +75,7 @@ def are_pseudonyms(texts: Sequence[str]) -> Bools:
 @of_pseudonyms(
     "unreadable-row", "A released row cannot be read or has no time.",
     advice="What cannot be read cannot be checked: write the release again.")  # fmt: skip
-def unreadable_row(rows: Relation, *_: Any) -> Bools:
+def unreadable_row(rows: Relation, *_: Any) -> Any:
     return ~rows["readable"]
 
 
@@ -81,7 +83,7 @@ def unreadable_row(rows: Relation, *_: Any) -> Bools:
     "identifier-in-column", "A column other than the person column contains an identifier of the truth.",
     needs=("truth",), severity=Severity.WARNING,
     advice="Whoever knows the identifier finds the person's rows: publish the release without the column.")  # fmt: skip
-def identifier_in_column(rows: Relation) -> Bools:
+def identifier_in_column(rows: Relation) -> Any:
     return rows["named"]
 
 
@@ -89,14 +91,14 @@ def identifier_in_column(rows: Relation) -> Bools:
     "bad-pseudonym",
     "The person column contains something other than a pseudonym of 32 lowercase hex characters.",
     advice=ANOTHER)  # fmt: skip
-def bad_pseudonym(rows: Relation, *_: Any) -> Bools:
+def bad_pseudonym(rows: Relation, *_: Any) -> Any:
     return ~is_well_formed(rows["pseudonym"]) & rows["readable"]
 
 
 @of_pseudonyms(
     "raw-identifier", "A released row contains an identifier of the truth.", needs=("truth",), advice=_NEW_KEY
 )
-def raw_identifier(rows: Relation, *_: Any) -> Bools:
+def raw_identifier(rows: Relation, *_: Any) -> Any:
     return rows["raw"]
 
 
@@ -104,21 +106,21 @@ def raw_identifier(rows: Relation, *_: Any) -> Bools:
     "disguised-identifier",
     "A released person is an identifier of the truth in another form: respelt, as hex, or hashed without a key.",
     needs=("truth",), advice=_NEW_KEY)  # fmt: skip
-def disguised_identifier(rows: Relation, *_: Any) -> Bools:
+def disguised_identifier(rows: Relation, *_: Any) -> Any:
     return rows["disguised"]
 
 
 @of_pseudonyms(
     "disguised-identifier", "A released person is an identifier of the truth hashed with its epoch, without a key.",
     needs=("truth",), advice=_NEW_KEY)  # fmt: skip
-def hashed_with_epoch(rows: Relation, *_: Any) -> Bools:
+def hashed_with_epoch(rows: Relation, *_: Any) -> Any:
     return rows["hashed"]
 
 
 @of_pseudonyms(
     "empty-row", "A row was released although all its values are private.",
     advice="An empty row still shows that somebody was there: do not publish this release.")  # fmt: skip
-def empty_row(rows: Relation, promise: ZPromise, *_: Any) -> Bools:
+def empty_row(rows: Relation, promise: ZPromise, *_: Any) -> Any:
     if any(attribute.on_private == "blank" for attribute in promise.attributes):
         return np.zeros(len(rows), np.bool_)
     values = [rows.codes(f"released {attribute.name}") < 0 for attribute in promise.attributes]
@@ -157,7 +159,7 @@ def is_linked(rows: Relation) -> Bools:
 
 
 def _epochs(rows: Relation) -> Ints:
-    epoch = rows["shown epoch"]
+    epoch: Ints = rows["shown epoch"]
     return epoch - epoch.min(initial=0)
 
 

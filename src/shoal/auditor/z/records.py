@@ -165,7 +165,7 @@ def wrong_time(rows: Relation, *_: Any) -> Bools:
 @of_records(
     "wrong-carry", "A released row carries other values than its record.",
     advice="Carried columns are published unchanged. A changed value can mark a row: do not publish this.")  # fmt: skip
-def wrong_carry(rows: Relation, promise: ZPromise, *_: Any) -> Bools:
+def wrong_carry(rows: Relation, promise: ZPromise, *_: Any) -> Any:
     other = np.zeros(len(rows), np.bool_)
     for name in promise.carry:
         known, shown = same_spelling(rows[f"true {name}"], rows[f"released {name}"])
