@@ -180,7 +180,8 @@ def _is_misplaced(both: npt.NDArray[np.int64]) -> Bools:
 
 def _is_behind(numbers: Ints) -> Bools:
     """Mark numbers that come after a larger one."""
-    return np.maximum.accumulate(np.append(-1, numbers))[:-1] > numbers
+    found: Bools = np.maximum.accumulate(np.append(-1, numbers))[:-1] > numbers
+    return found
 
 
 # ---- checks

@@ -160,7 +160,8 @@ def is_linked(rows: Relation) -> Bools:
 
 def _epochs(rows: Relation) -> Ints:
     epoch: Ints = rows["shown epoch"]
-    return epoch - epoch.min(initial=0)
+    found: Ints = epoch - epoch.min(initial=0)
+    return found
 
 
 def _among(rows: Bools, found: Bools) -> Bools:
