@@ -10,16 +10,16 @@ import numpy as np
 from shoal.auditor.checks import Answer, Found, check, look
 from shoal.auditor.counting import Paths, pair_codes
 from shoal.auditor.findings import Severity
-from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.reading.columns import Ints
+from shoal.auditor.relation import Relation
 from shoal.auditor.sorting import order_of
-from shoal.auditor.z.evidence import numbered
+from shoal.auditor.z.evidence import Columns, numbered
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.residual import Climbs, strict_crowds
 
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
-COUNTED: Final[Shape] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
+COUNTED: Final[Columns] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
                          "general": bool, "held": bool}  # fmt: skip
 """What is found out about the value of every accepted record: see `counted`."""
 
@@ -129,7 +129,8 @@ def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation
     }  # fmt: skip
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return rows.having(**{name: column[back] for name, column in found.items()})
+    found = {name: column[back] for name, column in found.items()}
+    return rows.having(**found, **{f"held {attribute.name}": found["held"]})
 
 
 def check_counted(attribute: Attribute, rows: Relation, *, is_final: bool) -> Found:
@@ -151,46 +152,58 @@ _RESIDUAL: Final = {
 
 
 @of_values("wrong-value", "A released value is not the record's value.", advice=_NOT_OURS)
-def wrong_value(rows: Relation, *_: Any) -> Bools:
+def wrong_value(rows: Relation, *_: Any) -> Any:
     return rows["wrong"]
 
 
 @of_values("wrong-label", "A released label is not above the record's value.", advice=_NOT_OURS)
-def wrong_label(rows: Relation, *_: Any) -> Bools:
+def wrong_label(rows: Relation, *_: Any) -> Any:
     return rows["wrong"]
 
 
-@of_values("below-z", "A value was released that fewer than z people had shown within the window.", needs=("truth",),
-           advice="The value may point to the few people who have it: do not publish this release.")  # fmt: skip
+@of_values(
+    "below-z", "A value was released that fewer than z people had shown within the window.", needs=("truth",),
+    advice="The value may point to the few people who have it: do not publish this release.")  # fmt: skip
 def below_z(rows: Relation, attribute: Attribute) -> Answer:
     return Answer(rows["below"], sentence=_RESIDUAL[attribute.residual] if attribute.generalizes else None)
 
 
-@of_values("z-lowered", "The trace says a lower z was in force than promised.",
-           advice="The release was made with weaker settings than the policy promises: run it again with the policy.")  # fmt: skip
+@of_values(
+    "z-lowered", "The trace says a lower z was in force than promised.",
+    advice="The run was weaker than the policy promises: publish with the policy that you audit with.")  # fmt: skip
 def z_lowered(rows: Relation, *_: Any) -> int:
     return int(rows["low"].sum())
 
 
-@of_values("trace-level", "The trace says that a value passed z although it did not.",
-           advice="People were counted in another way than promised: do not publish this release.")  # fmt: skip
+@of_values(
+    "trace-level", "The trace says that a value passed z although it did not.",
+    advice="People were counted in another way than promised: do not publish this release.")  # fmt: skip
 def trace_level(rows: Relation, *_: Any) -> int:
     return int(rows["unfounded"].sum())
 
 
-@of_values("too-general", "A more specific label could have been released.", severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+@of_values(
+    "too-general", "A more specific label could have been released.", severity=Severity.WARNING,
+    advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
 def too_general(rows: Relation, *_: Any) -> int:
     return int(rows["general"].sum())
 
 
-@of_values("held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
+@of_values(
+    "held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
+    advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
 def held_back(rows: Relation, *_: Any) -> int:
     return int(rows["held"].sum())
 
 
 # ---- without the trace
+
+
+def shown_by(attribute: Attribute, rows: Relation) -> Relation:
+    """The true values of records that count, as the column in which values are released."""
+    values = rows[f"true {attribute.name}"]
+    found = Relation({"time": rows["time"], "person": rows["person"], f"released {attribute.name}": values})
+    return found.take(rows["usable"] & (values.codes >= 0))
 
 
 def bounded(attribute: Attribute, known: Relation, rows: Relation) -> Relation:

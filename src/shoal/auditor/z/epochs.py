@@ -9,15 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Answer, check
-from shoal.auditor.counting import combined
-from shoal.auditor.findings import Severity
+from shoal.auditor.checks import Answer, Found, all_found, check, look
+from shoal.auditor.engine import Place, Table
+from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.sorting import dense, distinct, firsts, order_of
-from shoal.auditor.z.evidence import NO_EPOCH
+from shoal.auditor.z.crowds import held_back
+from shoal.auditor.z.evidence import NO_EPOCH, NO_ROWS
 from shoal.auditor.z.order import Clock
+from shoal.auditor.z.people import Counts
 from shoal.auditor.z.promise import Target, ZPromise
 
 _WORST: Final = 10
@@ -26,6 +28,25 @@ _TESTS: Final[dict[str, Callable[[Any], Any]]] = {
     **{f"{level} or more": partial(np.less_equal, level) for level in (2, 3, 4)},
 }
 of_epochs = partial(check, families=("z",), by="group")
+
+
+def check_epochs(place: Place, promise: ZPromise, rows: Table, counts: Counts, notes: Notes) -> None:
+    """Measure how many people share a set of values in every epoch, and check what is promised of that."""
+    metrics, target = notes.metrics, promise.target
+    if promise.k is not None:
+        found = all_found(place.divide(rows, ("shown epoch",), partial(_check_sets, promise, promise.k)))
+        notes.findings += found.findings
+        metrics["smallest_k"] = found.least.get("smallest_k")
+        for what in ("rows", "people"):
+            metrics[f"{what}_below_k_share"] = _ratio(found.sums.get(f"{what} below", 0), found.sums.get(what, 0))
+    shown: dict[int, Epoch] = {}
+    for part in place.divide(rows, ("shown epoch",), partial(_epochs_of, promise)):
+        shown |= part
+    metrics["epochs"] = _describe(promise, shown, counts.active, counts.people or None)
+    if target is not None:
+        met = sum(int(one.sizes[one.sizes >= target.k].sum()) >= target.p * one.shown for one in shown.values())
+        metrics["target"] = {"k": target.k, "p": target.p, "epochs_shown": len(shown), "epochs_met": met}
+        notes.findings += target_missed(NO_ROWS, len(shown), met)
 
 
 # ---- sets of values
@@ -43,7 +64,7 @@ class Epoch:
     """The same without the empty set."""
 
 
-def epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
+def _epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
     """Group the pseudonyms of every epoch by their sets of values."""
     rows = rows.take(rows["readable"] & (rows.codes("pseudonym") >= 0))
     numbers, epoch = distinct(rows["shown epoch"]), dense(rows["shown epoch"])
@@ -68,15 +89,7 @@ def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
     return items
 
 
-def active_people(rows: Relation) -> tuple[int, dict[int, int]]:
-    """Count the people of some records: all of them, and those of every epoch."""
-    person = rows.codes("person")
-    first = firsts(combined([person, dense(rows["epoch"])], len(rows)))
-    epochs, count = np.unique(rows["epoch"][first], return_counts=True)
-    return len(firsts(person)), dict(zip(epochs.tolist(), count.tolist(), strict=True))
-
-
-def describe_epochs(
+def _describe(
     promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None
 ) -> dict[str, Any]:
     """Return the shares of people by how many others have the same released set in the epoch.
@@ -159,31 +172,40 @@ def _is_first(keys: Ints) -> Bools:
     return found
 
 
-@of_epochs("set-below-k",
-           "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
-           advice="Whoever knows what such a person did in an epoch finds the pseudonym: do not publish this release.")  # fmt: skip
-def set_below_k(rows: Relation) -> Bools:
+@of_epochs(
+    "set-below-k",
+    "All values released of a person in an epoch, taken as a set, were released of fewer than k people.",
+    advice="Whoever knows the values of such a person finds the pseudonym: do not publish this.")  # fmt: skip
+def set_below_k(rows: Relation) -> Any:
     return rows["below"]
 
 
-@of_epochs("held-back", "A value was suppressed although z people had shown it.", needs=("truth", "trace"),
-           severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
-def suppressed_at_once(rows: Relation, promise: ZPromise, clock: Clock) -> int:
-    """Rows that passed z and were suppressed before their epoch was decided, that is before the first that waited."""
+def _check_sets(promise: ZPromise, k: int, rows: Relation) -> Found:
+    rows = shared_sets(promise, k, rows)
+    has_set, below, first = rows["size"] >= 0, rows["below"], rows["is_first"]
+    marks = {"people": first & has_set, "people below": first & below, "rows below": below}
+    sums = {"rows": len(rows)} | {name: int(which.sum()) for name, which in marks.items()}
+    smallest = int(rows["size"][has_set].min()) if has_set.any() else None
+    return Found(look(rows, (set_below_k,)), sums, {"smallest_k": smallest})
+
+
+def suppressed_at_once(promise: ZPromise, clock: Clock, rows: Relation) -> Found:
+    """Find rows that passed z and were suppressed before their epoch was decided: before the first that waited."""
     stage = dense(clock.starts(rows["record"]), rows["epoch"])
     has_waited = rows["waited"] != NO_EPOCH
     decided = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(decided, stage[has_waited], rows["entry"][has_waited])
     may_pass = np.logical_or.reduce([rows[f"level {attribute.name}"] >= 0 for attribute in promise.attributes])
-    return int((~has_waited & (may_pass | promise.keeps_rows) & (rows["entry"] < decided[stage])).sum())
+    held = ~has_waited & (may_pass | promise.keeps_rows) & (rows["entry"] < decided[stage])
+    return Found(held_back(rows.having(held=held)))
 
 
 # ---- a target
 
 
-@of_epochs("z-missing", "The trace does not record the z of a record.", needs=("truth", "trace"),
-           advice="Give the trace as it was written: without the z in force nothing shows that values had z people.")  # fmt: skip
+@of_epochs(
+    "z-missing", "The trace does not record the z of a record.", needs=("truth", "trace"),
+    advice="Give the trace as it was written: without the z in force values cannot be judged.")  # fmt: skip
 def z_missing(rows: Relation, promise: ZPromise, *_: Any) -> int:
     return int(np.logical_or.reduce([z < 0 for z in _z_of(rows, promise)]).sum())
 
@@ -192,8 +214,9 @@ def _z_of(rows: Relation, promise: ZPromise) -> list[Ints]:
     return [rows[f"z {attribute.name}"] for attribute in promise.attributes]
 
 
-@of_epochs("z-within-epoch", "z changed within an epoch, or differs between columns.", needs=("truth", "trace"),
-           advice="A z that follows single records says something about them: do not publish this release.")  # fmt: skip
+@of_epochs(
+    "z-within-epoch", "z changed within an epoch, or differs between columns.", needs=("truth", "trace"),
+    advice="A z that follows single records says something about them: do not publish this release.")  # fmt: skip
 def z_within_epoch(rows: Relation, promise: ZPromise, clock: Clock) -> int:
     start = clock.starts(rows["record"])
     rows, start = rows.take(order := order_of(start, rows["time"], rows["record"])), start[order]
@@ -215,9 +238,11 @@ def low_z(promise: ZPromise, target: Target, clock: Clock, rows: Relation) -> di
     return {(own, number): (count, earliest) for own, number, count, earliest in figures}
 
 
-@of_epochs("z-too-early", "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
-           needs=("truth", "trace"),
-           advice="z must not follow too few people: use the method as it is, or set a lower start in the policy.")  # fmt: skip
+@of_epochs(
+    "z-too-early",
+    "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
+    needs=("truth", "trace"),
+    advice="z must not follow too few people: run it again with the policy that you audit with.")  # fmt: skip
 def z_too_early(
     _: Relation, promise: ZPromise, target: Target, low: Iterable[dict[tuple[int, int], tuple[int, int]]]
 ) -> int:
@@ -245,8 +270,10 @@ def first_free_epoch(epochs: Iterable[int], first: int, promise: ZPromise, targe
     return whole if whole is None or target.learns else whole + 1
 
 
-@of_epochs("target-missed", "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
-           severity=Severity.WARNING,
-           advice="More people than hoped for stand out by their set of values: choose a larger start, floor or k.")  # fmt: skip
+@of_epochs(
+    "target-missed",
+    "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
+    severity=Severity.WARNING,
+    advice="More people than hoped for stand out by their values: raise start, floor or k.")  # fmt: skip
 def target_missed(_: Relation, shown: int, met: int) -> Answer:
     return Answer(count=shown - met)

@@ -11,13 +11,16 @@ from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape, Texts, place_of
+from shoal.auditor.relation import Relation, Texts, place_of
 from shoal.auditor.trace import DEAD, RELEASED, VERDICTS
 from shoal.auditor.z.promise import ZPromise
 
+Columns = dict[str, type]
+"""Columns of a relation: a shape that can be added to."""
 NO_EPOCH: Final = np.iinfo(np.int64).min
 """The epoch for which an entry that was decided at once has waited."""
-LINK: Final[Shape] = {"record": int, "usable": bool, "person": str}
+NO_ROWS: Final = Relation({})
+LINK: Final[Columns] = {"record": int, "usable": bool, "person": str}
 """What is known of the record of a released row; -1 and no person if it is not known."""
 
 
@@ -52,6 +55,16 @@ def _picked(column: Any, at: Ints) -> Any:
     return np.append(column, np.zeros(1, column.dtype))[at]
 
 
+def some(which: Bools, rows: Relation) -> Relation:
+    """The marked rows."""
+    return rows if which.all() else rows.take(which)
+
+
+def with_nothing(shape: Columns, rows: Relation) -> Relation:
+    """Rows with more columns, which are empty."""
+    return rows.having(**{name: _nothing(kind, len(rows)) for name, kind in shape.items() if name not in rows})
+
+
 def _places(wanted: Ints, known: Ints) -> Ints:
     """The place of every wanted number among different known ones; -1 if it is not there."""
     if len(known) and known[-1] - known[0] == len(known) - 1 and (known[1:] > known[:-1]).all():
@@ -63,7 +76,7 @@ def _places(wanted: Ints, known: Ints) -> Ints:
 # ---- released rows
 
 
-def released_shape(promise: ZPromise, columns: tuple[str, ...]) -> Shape:
+def released_shape(promise: ZPromise, columns: tuple[str, ...]) -> Columns:
     """Released rows; `released x` is the text of column x."""
     numbers = {"row": int, "at": int, "shown epoch": int, "readable": bool, "pseudonym": str}
     return numbers | {f"released {name}": str for name in other_columns(promise, columns)}
@@ -75,13 +88,13 @@ def other_columns(promise: ZPromise, columns: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys((*(attribute.name for attribute in promise.attributes), *promise.carry, *there)))
 
 
-def read_released(place: Place, promise: ZPromise) -> tuple[Table, Shape]:
+def read_released(place: Place, promise: ZPromise) -> tuple[Table, Columns]:
     """Read the release."""
     shape = released_shape(promise, place.outline("release").columns)
     return place.read("release", partial(_released, promise, shape), shape), shape
 
 
-def _released(promise: ZPromise, shape: Shape, rows: Rows, first: int) -> Relation:
+def _released(promise: ZPromise, shape: Columns, rows: Rows, first: int) -> Relation:
     at, has_time = rows.moments(promise.time)
     numbers = {
         "row": np.arange(first, first + len(rows)), "at": at, "shown epoch": at // promise.rotation_ns,
@@ -94,7 +107,7 @@ def _released(promise: ZPromise, shape: Shape, rows: Rows, first: int) -> Relati
 # ---- records
 
 
-def record_shape(promise: ZPromise) -> Shape:
+def record_shape(promise: ZPromise) -> Columns:
     """Records; `true x` is the text of column x."""
     numbers = {"record": int, "time": int, "epoch": int, "usable": bool, "person": str}
     return numbers | {f"true {name}": str for name in other_columns(promise, ())}
@@ -118,31 +131,30 @@ def _records(promise: ZPromise, rows: Rows, first: int) -> Relation:
 # ---- entries of the trace
 
 
-def entry_shape(promise: ZPromise) -> Shape:
+def entry_shape(promise: ZPromise) -> Columns:
     """Entries of the trace. One without a record, or without a released row, has a number below 0 of its own there."""
     numbers = {"entry": int, "record": int, "row": int, "verdict": int, "waited": int, "reason": str}
     return numbers | {f"{what} {one.name}": int for what in ("z", "level") for one in promise.attributes}
 
 
-def read_entries(place: Place, promise: ZPromise, shown: dict[int, int]) -> Table:
-    """Read the trace; `shown` says how many released rows the entries before the first one of a file have."""
-    columns, records = place.outline("trace").columns, place.outline("truth").rows
-    levels = level_columns(columns, promise) or {}
-    return place.read("trace", partial(_entries, promise, records, levels, shown), entry_shape(promise))
+def read_entries(place: Place, promise: ZPromise) -> tuple[Table, int]:
+    """Read the trace; return also by how many rows the release differs from what it says."""
+    files = place.facts("trace", lambda rows: (len(rows), int((_verdicts(rows) == RELEASED).sum())))
+    before = dict(np.cumsum([(0, 0), *files], axis=0)[:-1].tolist())
+    """How many released rows the entries before a file have, by the number of its first one."""
+    work = partial(_entries, promise, place.outline("truth").rows, level_columns(place, promise), before)
+    apart = abs(sum(shown for _, shown in files) - place.outline("release").rows)
+    return place.read("trace", work, entry_shape(promise)), apart
 
 
-def level_columns(columns: tuple[str, ...], promise: ZPromise) -> dict[str, str] | None:
-    """The columns of a trace that say at which level values passed z, by attribute; None if one is missing."""
-    found = {}
-    for attribute in promise.attributes:
-        name = next((name for name in (f"level.{attribute.name}", "level") if name in columns), None)
-        if name is None:
-            return None
-        found[attribute.name] = name
-    return found
+def level_columns(place: Place, promise: ZPromise) -> dict[str, str]:
+    """The columns of the trace that say at which level values passed z, by attribute; nothing if one is missing."""
+    columns, names = place.outline("trace").columns, [attribute.name for attribute in promise.attributes]
+    found = {name: one for name in names for one in ("level", f"level.{name}") if one in columns}
+    return found if len(found) == len(names) else {}
 
 
-def verdicts_of(trace: Rows) -> Ints:
+def _verdicts(trace: Rows) -> Ints:
     """RELEASED, SUPPRESSED or DEAD; -1 for anything else."""
     labels, (codes,) = shared_codes(trace.text("verdict"))
     numbers = [VERDICTS.index(label) if label in VERDICTS else -1 for label in labels]
@@ -150,14 +162,14 @@ def verdicts_of(trace: Rows) -> Ints:
 
 
 def _entries(
-    promise: ZPromise, records: int, levels: dict[str, str], shown: dict[int, int], rows: Rows, first: int
+    promise: ZPromise, records: int, levels: dict[str, str], before: dict[int, int], rows: Rows, first: int
 ) -> Relation:
-    entry, verdict, record = np.arange(first, first + len(rows)), verdicts_of(rows), rows.numbers("row")
+    entry, verdict, record = np.arange(first, first + len(rows)), _verdicts(rows), rows.numbers("row")
     is_shown, nowhere = verdict == RELEASED, np.full(len(rows), -1)
     found: dict[str, Any] = {
         "entry": entry,
         "record": np.where((record >= 0) & (record < records), record, -1 - entry),
-        "row": np.where(is_shown, np.cumsum(is_shown) - 1 + shown.get(first, 0), -1 - entry),
+        "row": np.where(is_shown, np.cumsum(is_shown) - 1 + before.get(first, 0), -1 - entry),
         "verdict": verdict,
         "waited": _waited(rows) if promise.k is not None else nowhere,
         "reason": coded(rows.text("reason")),
@@ -180,29 +192,24 @@ def _waited(trace: Rows) -> Ints:
 # ---- together
 
 
-def decided_shape(promise: ZPromise, released: Shape) -> Shape:
+def decided_shape(promise: ZPromise, released: Columns) -> Columns:
     """Entries with their released rows and records, and records without an entry (whose entry is -1)."""
     return entry_shape(promise) | released | record_shape(promise) | {"first": bool, "accepted": bool}
 
 
-def join_rows(place: Place, entries: Table, released: Table, shape: Shape) -> Table:
+def join_rows(entries: Relation, released: Relation) -> Relation:
     """Put every released row next to its entry; both are in the same order."""
-    return place.both(entries, released, ("row",), _with_rows, shape)
-
-
-def _with_rows(entries: Relation, released: Relation) -> Relation:
     at = _places(entries["row"], released["row"])
     rows = picked(released, at)
     return Relation({**rows.columns, **entries.columns, "row": np.maximum(entries["row"], -1)})
 
 
-def without_rows(shape: Shape, entries: Relation) -> Relation:
+def without_rows(shape: Columns, entries: Relation) -> Relation:
     """Entries as if none had a released row."""
-    there = {"row": np.full(len(entries), -1)} | {name: entries[name] for name in entries if name != "row"}
-    return Relation(there | {name: nothing(kind, len(entries)) for name, kind in shape.items() if name not in there})
+    return with_nothing(shape, entries).having(row=np.full(len(entries), -1))
 
 
-def nothing(kind: type, count: int) -> Any:
+def _nothing(kind: type, count: int) -> Any:
     """A column of missing values."""
     if kind is str:
         return Texts(np.full(count, -1, np.int64), [])

@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.auditor.checks import check
 from shoal.auditor.counting import Paths, pair_codes, surplus
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.sorting import dense
 from shoal.auditor.z.evidence import numbered, picked
@@ -71,10 +71,10 @@ _NOT_OURS: Final = "Rows that the input does not explain are invented or changed
 
 
 @of_times("not-in-truth", "A released row is not in the truth.", advice=_NOT_OURS)
-def not_in_truth(rows: Relation, *_: Any) -> Bools:
+def not_in_truth(rows: Relation, *_: Any) -> Any:
     return rows["absent"]
 
 
 @of_times("more-often-than-truth", "A row was released more often than it is in the truth.", advice=_NOT_OURS)
-def more_often(rows: Relation, *_: Any) -> Bools:
+def more_often(rows: Relation, *_: Any) -> Any:
     return rows["extra"]

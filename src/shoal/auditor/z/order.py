@@ -180,7 +180,8 @@ def _is_misplaced(both: npt.NDArray[np.int64]) -> Bools:
 
 def _is_behind(numbers: Ints) -> Bools:
     """Mark numbers that come after a larger one."""
-    return np.maximum.accumulate(np.append(-1, numbers))[:-1] > numbers
+    found: Bools = np.maximum.accumulate(np.append(-1, numbers))[:-1] > numbers
+    return found
 
 
 # ---- checks
@@ -189,13 +190,15 @@ of_order = partial(check, families=("z",), by="order", needs=("truth", "trace"))
 _RUN_AGAIN: Final = "The trace is not that of this release, or what published it is faulty: run it again."
 
 
-@of_order("decision-order", "Records were not decided in the order of time (equal times in order of arrival).",
-          advice=f"People were counted in another order than promised. {_RUN_AGAIN}")  # fmt: skip
+@of_order(
+    "decision-order", "Records were not decided in the order of time (equal times in order of arrival).",
+    advice=f"People were counted in another order than promised. {_RUN_AGAIN}")  # fmt: skip
 def decision_order(_: Relation, misplaced: int) -> int:
     return misplaced
 
 
-@of_order("late-accepted", "A record was counted although it came later than lateness allows.",
-          advice=f"A record that is too late counts people who had left the window. {_RUN_AGAIN}")  # fmt: skip
+@of_order(
+    "late-accepted", "A record was counted although it came later than lateness allows.",
+    advice=f"A record that is too late counts people who had left the window. {_RUN_AGAIN}")  # fmt: skip
 def late_accepted(_: Relation, late: int) -> int:
     return late

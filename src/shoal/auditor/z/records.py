@@ -43,8 +43,9 @@ def decided_twice(rows: Relation, *_: Any) -> int:
     return int(((rows["entry"] >= 0) & (rows["record"] >= 0) & ~rows["first"]).sum())
 
 
-@of_records("unusable-accepted", "A record without a person or a time was not refused.",
-            advice="Whom such a record is about is not known, so it must count for nobody and not be published.")  # fmt: skip
+@of_records(
+    "unusable-accepted", "A record without a person or a time was not refused.",
+    advice="Whom such a record is about is not known, so it must count for nobody and not be published.")  # fmt: skip
 def unusable_accepted(rows: Relation, *_: Any) -> int:
     return int((_has_verdict(rows, 0, 1) & ~rows["usable"]).sum())
 
@@ -54,13 +55,16 @@ def _has_verdict(rows: Relation, least: int, most: int) -> Bools:
     return found
 
 
-@of_records("unchecked-promise", "Why records were refused was not checked: the trace gives no reason.",
-            advice="Give the trace as it was written; whether records were refused rightly cannot be seen without it.")  # fmt: skip
+@of_records(
+    "unchecked-promise", "Why records were refused was not checked: the trace gives no reason.",
+    advice="Give the trace as it was written: it must say why records were refused.")  # fmt: skip
 def no_reason(rows: Relation, *_: Any) -> int:
     return int((_has_verdict(rows, DEAD, DEAD) & (rows.codes("reason") < 0)).sum())
 
 
-@warns("dead-without-cause", "A record was refused for an unknown reason, although nothing is wrong with it.", advice=_LOOK)
+@warns(
+    "dead-without-cause", "A record was refused for an unknown reason, although nothing is wrong with it.", advice=_LOOK
+)
 def unknown_reason(rows: Relation, *_: Any) -> int:
     return _refused(rows, lambda reason: reason.split(".")[0] not in _REASONS)
 
@@ -86,14 +90,16 @@ def lost(rows: Relation, promise: ZPromise, clock: Clock, closed: int) -> int:
     return int((_is_overtaken(rows, promise, clock, closed) & (rows["record"] < clock.newest)).sum())
 
 
-@of_records("pending", "Records had no verdict yet when the trace ended.", severity=Severity.INFO,
-            advice="Nothing to do: the run ended before they could be decided.")  # fmt: skip
+@of_records(
+    "pending", "Records had no verdict yet when the trace ended.", severity=Severity.INFO,
+    advice="Nothing to do: the run ended before they could be decided.")  # fmt: skip
 def pending(rows: Relation, promise: ZPromise, clock: Clock, closed: int) -> int:
     return int((rows["entry"] < 0).sum()) - int(lost.function(rows, promise, clock, closed))
 
 
-@warns("trace-ends-early", "Nothing may be pending, but the trace ends before the input does.",
-       advice="The trace is shorter than the input: give the input that the run had read, or the whole trace.")  # fmt: skip
+@warns(
+    "trace-ends-early", "Nothing may be pending, but the trace ends before the input does.",
+    advice="Give the whole trace, or the input that the run had read and no more.")  # fmt: skip
 def trace_ends_early(rows: Relation, promise: ZPromise, clock: Clock, closed: int) -> int:
     is_possible = promise.lateness_ns or promise.k is not None
     return 0 if is_possible else int(pending.function(rows, promise, clock, closed))
@@ -111,7 +117,9 @@ def _is_overtaken(rows: Relation, promise: ZPromise, clock: Clock, closed: int) 
     if promise.k is not None:
         ended = last[1] // promise.rotation_ns
         is_before = (rows["epoch"] < ended) | ((rows["epoch"] == ended) & (record < closed))
-    found = ~rows["usable"] | (start < int(clock.starts(np.array([clock.newest]))[0])) | ((start == last[0]) & is_before)
+    found = (
+        ~rows["usable"] | (start < int(clock.starts(np.array([clock.newest]))[0])) | ((start == last[0]) & is_before)
+    )
     undecided: Bools = (rows["entry"] < 0) & found
     return undecided
 
@@ -124,8 +132,9 @@ def last_closed(promise: ZPromise, clock: Clock, rows: Relation) -> int:
     return int(rows["record"][rows["accepted"] & (rows["waited"] != NO_EPOCH) & in_last].max(initial=-1))
 
 
-@of_records("trace-group", "A released row did not wait for the end of its epoch, or a row waited for another epoch.",
-            advice="k people must share a set at the end of its epoch, so no row may be published before. " + _OTHER_TRACE)  # fmt: skip
+@of_records(
+    "trace-group", "A released row did not wait for the end of its epoch, or a row waited for another epoch.",
+    advice="k people share a set only at the end of its epoch: no row may be published before.")  # fmt: skip
 def trace_group(rows: Relation, promise: ZPromise, *_: Any) -> int:
     if promise.k is None:
         return 0
@@ -137,23 +146,26 @@ def trace_group(rows: Relation, promise: ZPromise, *_: Any) -> int:
 # ---- released rows and their records
 
 
-@of_records("not-in-truth", "A released row has no row in the truth.",
-            advice="The row is invented or changed, or the input is not that of this release: do not publish it.")  # fmt: skip
+@of_records(
+    "not-in-truth", "A released row has no row in the truth.",
+    advice="The row is invented or changed, or the input is not that of this release: do not publish it.")  # fmt: skip
 def without_record(rows: Relation, *_: Any) -> Bools:
     found: Bools = (rows["row"] >= 0) & (rows["record"] < 0)
     return found
 
 
-@of_records("wrong-time", "A released row has another time than its record.",
-            advice="Times are published unchanged. A changed one can mark a row: do not publish this release.")  # fmt: skip
+@of_records(
+    "wrong-time", "A released row has another time than its record.",
+    advice="Times are published unchanged. A changed one can mark a row: do not publish this release.")  # fmt: skip
 def wrong_time(rows: Relation, *_: Any) -> Bools:
     found: Bools = (rows["row"] >= 0) & (rows["record"] >= 0) & (rows["time"] != rows["at"])
     return found
 
 
-@of_records("wrong-carry", "A released row carries other values than its record.",
-            advice="Carried columns are published unchanged. A changed value can mark a row: do not publish this.")  # fmt: skip
-def wrong_carry(rows: Relation, promise: ZPromise, *_: Any) -> Bools:
+@of_records(
+    "wrong-carry", "A released row carries other values than its record.",
+    advice="Carried columns are published unchanged. A changed value can mark a row: do not publish this.")  # fmt: skip
+def wrong_carry(rows: Relation, promise: ZPromise, *_: Any) -> Any:
     other = np.zeros(len(rows), np.bool_)
     for name in promise.carry:
         known, shown = same_spelling(rows[f"true {name}"], rows[f"released {name}"])
@@ -166,8 +178,8 @@ def same_spelling(*columns: Texts) -> tuple[Any, ...]:
     return tuple(numbered(*(column.mapped(map(plain, column.texts)) for column in columns))[1])
 
 
-ALL: Final = (trace_verdict, trace_row, decided_twice, unusable_accepted, no_reason, unknown_reason, wrong_reason, lost, pending,
-              trace_ends_early, trace_group)  # fmt: skip
+ALL: Final = (trace_verdict, trace_row, decided_twice, unusable_accepted, no_reason, unknown_reason, wrong_reason, lost,
+              pending, trace_ends_early, trace_group)  # fmt: skip
 OF_ROWS: Final = (without_record, wrong_time, wrong_carry)
 
 

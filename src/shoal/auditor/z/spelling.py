@@ -14,10 +14,10 @@ from shoal.auditor.engine import Place
 from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, plain
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.sorting import dense
 from shoal.auditor.spelling import are_mixed, are_text, odd_spellings, spellings_of
-from shoal.auditor.z.evidence import coded, nothing
+from shoal.auditor.z.evidence import coded
 from shoal.auditor.z.promise import ZPromise
 from shoal.auditor.z.pseudonyms import marked
 
@@ -26,8 +26,9 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 _ONE_SPELLING: Final = (pa.types.is_integer, pa.types.is_timestamp, pa.types.is_date, pa.types.is_boolean)
 
 
-@check("spelling", "A row spells a value differently from other rows; this distinguishes it.", families=("z",), by="value",
-       needs=("truth",), advice="Write all rows in the same way: a spelling of its own can mark a row.")  # fmt: skip
+@check(
+    "spelling", "A row spells a value differently from other rows; this distinguishes it.", families=("z",), by="value",
+    needs=("truth",), advice="Write all rows in the same way: a spelling of its own can mark a row.")  # fmt: skip
 def spelling(rows: Relation) -> Bools:
     return np.ones(len(rows), np.bool_)
 
@@ -49,7 +50,7 @@ def check_spellings(place: Place, promise: ZPromise) -> list[Finding]:
 
 
 def _is_alike(files: list[set[str]]) -> bool:
-    """Whether no value can have several spellings; of texts that stand for other values only a single file shows that."""
+    """Whether no value can have several spellings; a file of texts shows that only of itself."""
     return len(files) < 2 or not any("text" in kinds for kinds in files)
 
 
@@ -78,7 +79,7 @@ def _kind(piece: Any) -> str:
 def _read(promise: ZPromise, name: str, rows: Rows, first: int) -> Relation:
     """A column: its values, and how they are spelled."""
     count = len(rows)
-    value, number = nothing(str, count), np.zeros(count, np.int64)
+    value, number = Texts(np.full(count, -1), []), np.zeros(count, np.int64)
     if name == promise.time:
         at, is_there = rows.moments(name)
         number = np.where(is_there & ~rows.broken, at, _NO_TIME)

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from shoal.auditor.checks import Found, check, look
-from shoal.auditor.findings import Severity
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
+from shoal.auditor.z.crowds import held_back
 from shoal.auditor.z.evidence import numbered
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Target, ZPromise
@@ -29,17 +29,12 @@ _NO_VALUE: Final = -1
 of_target = partial(check, families=("z",), by="group", needs=("truth", "trace"))
 
 
-@of_target("stands-out",
-           "A further value of a person was released although too few of the people shown were k-anonymous then.",
-           advice="The values of a person, taken together, point to them more often than aimed at: do not publish this.")  # fmt: skip
-def stands_out(rows: Relation) -> Bools:
+@of_target(
+    "stands-out",
+    "A further value of a person was released although too few of the people shown were k-anonymous then.",
+    advice="Whoever knows the values of a person finds them too often: do not publish this release.")  # fmt: skip
+def stands_out(rows: Relation) -> Any:
     return rows["wrong"]
-
-
-@of_target("held-back", "A value was suppressed although z people had shown it.", severity=Severity.WARNING,
-           advice="Nobody is exposed, but the release says less than it may: look for other settings in the run.")  # fmt: skip
-def withheld_needlessly(rows: Relation) -> int:
-    return int(rows["needless"].sum())
 
 
 class _ShownSets:
@@ -99,8 +94,8 @@ def check_withheld(promise: ZPromise, target: Target, clock: Clock, rows: Relati
         if before and after != before and not sets.allows(person, after):
             wrong[row] = 1
         sets.show(person, after)
-    marked = rows.having(wrong=wrong > 0, needless=needless)
-    return Found(look(marked, (stands_out, withheld_needlessly)), {"withheld": withheld})
+    marked = rows.having(wrong=wrong > 0, held=needless)
+    return Found(look(marked, (stands_out, held_back)), {"withheld": withheld})
 
 
 def _values(promise: ZPromise, clock: Clock, rows: Relation) -> Iterator[tuple[int, ...]]:

@@ -122,19 +122,16 @@ def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, s
 def _align(place: Here, promise: ZPromise) -> tuple[Aligned, Ints]:
     """The release and the truth with common codes, and the record of every released row; -1 if it is not known."""
     shown, known = read_released(place, promise)[0], read_records(place, promise)
-    persons, (person, pseudonym) = numbered(known["person"], shown["pseudonym"])
+    _, (person, pseudonym) = numbered(known["person"], shown["pseudonym"])
     values = {}
     for attribute in promise.attributes:
         labels, (truth, released) = numbered(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
         values[attribute.name] = Values(truth, released, Paths(labels, attribute.hierarchy))
-    aligned = Aligned(
-        known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values
-    )
+    aligned = Aligned(known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values)
     if {"row", "verdict"} <= set(place.outline("trace").columns):
-        entries = read_entries(place, promise, {})
-        released = entries["verdict"] == RELEASED
-        if int(released.sum()) == len(shown):
-            return aligned, np.maximum(entries["record"][released], -1)
+        entries, apart = read_entries(place, promise)
+        if not apart:
+            return aligned, np.maximum(entries["record"][entries["verdict"] == RELEASED], -1)
     return aligned, matched(promise, known.having(at=known["time"]), shown)["record"]
 
 
