@@ -180,7 +180,9 @@ class _Table:
 
     frame: DataFrame
     shape: Shape
-    uses: int = 0
+    is_cheap: bool = False
+    """Whether it is cheap to compute from another table."""
+    is_kept: bool = False
 
 
 class OnSpark:
@@ -241,7 +243,9 @@ class OnSpark:
 
     def each(self, table: _Table, work: Callable[[Relation], Relation], shape: Shape) -> _Table:
         """Change rows, each by itself."""
-        return self._run(self._used(table), _OnRows(table.shape, work, shape, at_once=False), shape)
+        changed = self._run(self._used(table), _OnRows(table.shape, work, shape, at_once=False), shape)
+        changed.is_cheap = True
+        return changed
 
     def both(
         self, left: _Table, right: _Table, by: tuple[str, ...], work: Callable[[Relation, Relation], Relation],
@@ -271,7 +275,7 @@ class OnSpark:
 
     def along(self, table: _Table, order: tuple[str, ...], work: Callable[[Iterator[Relation]], T]) -> T:
         """What a function says of all rows in the order of some columns, batch by batch; for small columns only."""
-        self._used(table)  # Spark looks at the rows twice to sort them
+        table.is_cheap = False  # Spark looks at the rows twice to sort them
         frame = self._used(table).repartitionByRange(self._buckets, *order).sortWithinPartitions(*order)
         with self._translated():
             sent = self._run(frame, _packed).frame.toLocalIterator(prefetchPartitions=True)
@@ -282,8 +286,6 @@ class OnSpark:
         with self._translated():
             sent = self._run(self._used(table), _packed).frame.collect()
         return _gathered([_unpacked(row[0], table.shape) for row in sent], table.shape)
-
-    # ---- steps
 
     def _outlines_of(self, role: str) -> list[Outline]:
         """The outlines of all files of a role; all roles are read at once."""
@@ -308,11 +310,11 @@ class OnSpark:
         return self._fixed or max(int(self._session.sparkContext.defaultParallelism), -(-rows // ROWS_OF_A_BUCKET))
 
     def _used(self, table: _Table) -> DataFrame:
-        """The frame of a table; it is kept once it is used for the second time."""
-        table.uses += 1
-        if table.uses == 2:
-            table.frame.persist()
-            self._kept.append(table.frame)
+        """The frame of a table, which is computed once and kept; a cheap one is computed again for its second use."""
+        if not table.is_cheap and not table.is_kept:
+            self._kept.append(table.frame.persist())
+            table.is_kept = True
+        table.is_cheap = False
         return table.frame
 
     def _divided(self, frame: DataFrame, by: tuple[str, ...]) -> DataFrame:

@@ -183,7 +183,8 @@ def test_errors_of_tasks_are_what_they_were(session: Any, tmp_path: Path) -> Non
     with pytest.raises(CheckFailed, match=r"IndexError in test_place.py, line \d+"):
         place.divide(table, ("name",), stumble)
     notes = {}
-    for name, own in {"here": Here({"release": rows_of("release", [path])}), "spark": place}.items():
+    places: dict[str, Place] = {"here": Here({"release": rows_of("release", [path])}), "spark": place}
+    for name, own in places.items():
         notes[name] = Notes()
         with notes[name].guarded():
             own.divide(own.read("release", read_all, SHAPE), ("name",), stumble)
@@ -191,15 +192,17 @@ def test_errors_of_tasks_are_what_they_were(session: Any, tmp_path: Path) -> Non
     assert notes["spark"].findings == notes["here"].findings
 
 
-def test_tables_that_are_used_twice_are_kept_until_the_end(session: Any, tmp_path: Path) -> None:
+def test_tables_are_kept_until_the_end_and_cheap_ones_from_their_second_use_on(session: Any, tmp_path: Path) -> None:
     paths = written(tmp_path, "release", [random_table(20, 1), random_table(3, 2)])
     with OnSpark(session, read_policy({}), files_of(paths, "release", Format())) as place:
         table = place.read("release", read_all, SHAPE)
-        assert sum(place.divide(table, (), len)) == 23
-        assert not table.frame.is_cached
-        assert sum(place.divide(table, ("share",), len)) == 23
-        assert table.frame.is_cached
-    assert not table.frame.is_cached
+        half = place.each(table, halved, SHAPE)
+        kept = []
+        for _ in range(2):
+            assert sum(place.divide(half, ("share",), len)) == 23
+            kept.append((table.frame.is_cached, half.frame.is_cached))
+        assert kept == [(True, False), (True, True)]
+    assert (table.frame.is_cached, half.frame.is_cached) == (False, False)
 
 
 def test_memory_only_is_refused() -> None:
