@@ -97,20 +97,23 @@ def _place(value: Floats, ends: Floats) -> Ints:
 
 def note_candidates(place: Place, rows: Table, quasi: Sequence[Quasi], normal: Sequence[Quasi], notes: Notes) -> None:
     """Note how many people a row may belong to, for attackers who know all columns, and who know the normal ones."""
-    notes.metrics |= {"candidates_knowing_all": None, "candidates_knowing_normal": None}
+    notes.metrics["candidates_knowing_all"] = notes.metrics["candidates_knowing_normal"] = None
     if not isinstance(place, Here) and place.outline("release").rows > _MOST_GATHERED:
         notes.skip("Candidates for an attacker with true values were not counted: too many rows for one machine.")
         return
     columns = {name: kind for one in quasi for name, kind in (*one.shown.items(), *one.true.items())}
     shape: Shape = {"person": str, "needed": int, "needed_s": int, **columns}
     known = place.gather(place.each(rows, partial(_of_somebody, tuple(shape)), shape))
-    person = known.codes("person")
-    for metric, some, needed in (("all", quasi, known["needed_s"]), ("normal", normal, known["needed"])):
-        found = [column for one in some if (column := _known(one, known)) is not None]
-        if len(found) == len(some):
-            notes.metrics[f"candidates_knowing_{metric}"] = describe(count_candidates(found, person), needed, person)
-        else:
-            notes.skip("Candidates for an attacker with true values were not counted: too many overlapping ranges.")
+    notes.metrics["candidates_knowing_all"] = _described(known, quasi, known["needed_s"], notes)
+    notes.metrics["candidates_knowing_normal"] = _described(known, normal, known["needed"], notes)
+
+
+def _described(rows: Relation, quasi: Sequence[Quasi], needed: Ints, notes: Notes) -> dict[str, Any] | None:
+    found = [column for one in quasi if (column := _known(one, rows)) is not None]
+    if len(found) < len(quasi):
+        notes.skip("Candidates for an attacker with true values were not counted: too many overlapping ranges.")
+        return None
+    return describe(count_candidates(found, rows.codes("person")), needed, rows.codes("person"))
 
 
 def _of_somebody(names: Sequence[str], rows: Relation) -> Relation:
