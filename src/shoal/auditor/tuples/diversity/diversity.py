@@ -7,13 +7,13 @@ NaN if there is nothing to measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Found, check, look
+from shoal.auditor.checks import Check, Found, Function, check, look
 from shoal.auditor.counting import numbered
 from shoal.auditor.findings import Finding, Severity
 from shoal.auditor.reading.columns import Bools, Ints
@@ -231,9 +231,7 @@ class _OfColumn:
         return np.zeros_like(cluster) if self.is_declared else cluster
 
 
-def _of_cluster(
-    column: Sensitive, recorded: Relation, names: Ints, rows: Relation, promised: Promised
-) -> _OfColumn:
+def _of_cluster(column: Sensitive, recorded: Relation, names: Ints, rows: Relation, promised: Promised) -> _OfColumn:
     """Number the values of a column, and find the references of its clusters."""
     if promised.references:
         own = recorded.take(recorded.codes("reference column") == recorded["reference column"].of(column.name))
@@ -289,7 +287,7 @@ def _growing_sets(value: Ints, grown: Grown, found: Found) -> Iterator[tuple[Set
         yield sets, own + first
 
 
-def _check(code: str, sentence: str, *needs: str) -> Any:
+def _check(code: str, sentence: str, *needs: str) -> Callable[[Function], Check]:
     return check(code, sentence, advice=_ADVICE, families=("tuples",), by="group", needs=needs)
 
 
