@@ -36,7 +36,7 @@ def raw_identifier(rows: Relation) -> Bools:
 
 @_of_value(
     "identifier-in-column",
-    "A row carries the identifier of its person.",
+    "A row carries the identifier of somebody.",
     advice="Do not carry this column: whoever knows the identifier finds the row.",
     severity=Severity.WARNING,
 )

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Check, Found, Function, check, look
+from shoal.auditor.checks import Answer, Check, Found, Function, check, look
 from shoal.auditor.counting import numbered
-from shoal.auditor.findings import Finding, Severity
+from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.relation import Relation, Shape
@@ -110,12 +110,23 @@ def measure_classes(columns: Sequence[Sensitive], rows: Relation) -> Found:
     found = Found()
     for column in columns:
         worst = {name: rows[_of_class(column, name)] for name in _MEASURES}
-        reveals = ~np.isnan(worst["l"])
         _keep_worst(found, column.name, worst)
-        sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
-        count = int((rows["judged"] & ~reveals).sum())
-        found.findings += [Finding("no-known-value", Severity.INFO, count, sentence)] if count else []
+        found.findings += no_known_value(rows.only("judged"), column, worst["l"])
     return found
+
+
+@check(
+    "no-known-value",
+    "Rows are in classes without a known value; they reveal none of it.",
+    advice="Nothing to do; l and entropy l do not count these classes.",
+    families=("tuples",),
+    by="class",
+    severity=Severity.INFO,
+)
+def no_known_value(rows: Relation, column: Sensitive, known: Floats) -> Answer:
+    """Count checked rows of classes that have no known value of a column, of which nothing was measured."""
+    sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
+    return Answer(rows["judged"] & np.isnan(known), sentence=sentence)
 
 
 def _keep_worst(found: Found, name: str, measured: Mapping[str, Floats]) -> None:
