@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ Parts = list[pa.Table]
 class Divided:
     """Runs an audit in this process, but in parts: some files of each role, a number of buckets of every division."""
 
-    files: dict[str, Sequence[Rows]]
+    files: Mapping[str, Sequence[Rows]]
     buckets: int = 3
 
     def has(self, role: str) -> bool:

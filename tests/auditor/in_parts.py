@@ -52,4 +52,4 @@ def _found(report: AuditReport) -> list[tuple[Any, ...]]:
 def _is_near(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_is_near(value, other[key]) for key, value in one.items())
-    return one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
+    return bool(one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other))

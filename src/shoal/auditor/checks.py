@@ -41,6 +41,8 @@ class Answer:
     rows: Bools | None = None
     count: int | None = None
     sentence: str | None = None
+    named: tuple[int, ...] = ()
+    """The first released rows, where they are known by number."""
 
 
 Function = Callable[..., Any]
@@ -68,7 +70,7 @@ class Check:
         count = answer.count if answer.count is not None else (0 if marked is None else int(np.count_nonzero(marked)))
         if not count:
             return []
-        named: tuple[int, ...] = ()
+        named = answer.named
         if marked is not None and isinstance(rows, Relation) and ROW in rows:
             numbers = rows[ROW][np.flatnonzero(marked)]
             named = tuple(np.sort(numbers[numbers >= 0])[:ROWS_NAMED].tolist())

@@ -183,7 +183,8 @@ def test_errors_of_tasks_are_what_they_were(session: Any, tmp_path: Path) -> Non
     with pytest.raises(CheckFailed, match=r"IndexError in test_place.py, line \d+"):
         place.divide(table, ("name",), stumble)
     notes = {}
-    for name, own in {"here": Here({"release": rows_of("release", [path])}), "spark": place}.items():
+    places: dict[str, Place] = {"here": Here({"release": rows_of("release", [path])}), "spark": place}
+    for name, own in places.items():
         notes[name] = Notes()
         with notes[name].guarded():
             own.divide(own.read("release", read_all, SHAPE), ("name",), stumble)
