@@ -63,6 +63,7 @@ from shoal.auditor.rows.membership import look_at_membership
 from shoal.auditor.rows.quasi import Quasi
 from shoal.auditor.rows.reading import RowReader, require_columns
 from shoal.auditor.rows.spelling import look_at_spelling
+from shoal.auditor.rows.texts import only_columns
 from shoal.auditor.rows.unchanged import look_at_unchanged
 
 _TRACE: Final = ("row", "verdict", "group")
@@ -90,6 +91,7 @@ class _Audit:
         is_traced = has_columns(place, _TRACE, notes)
         self.entries = read_entries(place, details, ENTRY, notes) if is_traced else None
         self.trace_columns = place.outline("trace").columns if is_traced else ()
+        self.have_identifiers = self.records is not None and have_identifiers(place, promise.person)
 
     def run(self) -> None:
         """Check everything that can be checked."""
@@ -101,8 +103,8 @@ class _Audit:
         notes.findings += look(Relation(), OF_CLAIMS, claims, self.promise, calibration)
         rows = link(place, self.reader, self.promise, self.entries, self.released, self.records)
         self._say_what_is_missing(rows, claims)
-        self._look_for_people(rows)
         self._look_at_rows(rows, calibration)
+        self._look_for_people(is_linked=rows.have_records)
 
     # ---- the trace, and what was fixed before the first release
 
@@ -144,7 +146,7 @@ class _Audit:
     def _calibrated(self, decisions: Table, claims: Claims, *, is_timed: bool) -> Calibration:
         """Compute K_s and the people of places from the first records, then look at pending ones."""
         place, promise = self.place, self.promise
-        order = place.each(decisions, partial(_only, ARRIVAL), ARRIVAL)
+        order = place.each(decisions, partial(only_columns, tuple(ARRIVAL)), ARRIVAL)
         arrivals: Arrivals = place.along(order, _ORDER, count_arrivals)
         came = arrivals.before_first if is_timed else None
         count = promise.window if came is None else min(promise.window, max(came, 0))
@@ -194,14 +196,14 @@ class _Audit:
         if self.promise.density or self.promise.measured:
             skip(f"The k of density classes was not checked, only the lowest of all: {lacking}.")
 
-    def _look_for_people(self, rows: Linked) -> None:
+    def _look_for_people(self, *, is_linked: bool) -> None:
         """Look for identifiers; if nothing links rows to records, compare their unchanged values."""
         place, reader, notes = self.place, self.reader, self.notes
-        self.have_identifiers = self.records is not None and have_identifiers(place, self.promise.person)
         if self.have_identifiers:
-            found = look_for_identifiers(place, reader, notes, in_unchanged=not rows.have_records)
-            notes.findings += merged(found)
-        if self.records is not None and not rows.have_records:
+            strange = any(found.code == "unknown-label" for found in notes.findings)
+            given = {"in_unchanged": not is_linked, "in_labels": strange}
+            notes.findings += merged(look_for_identifiers(place, reader, notes, **given))
+        if self.records is not None and not is_linked:
             shape: Shape = {**reader.released_shape, "is_assumed_root": bool}
             released = place.each(self.released, _never_root, shape)
             notes.findings += merged(look_at_membership(place, released, self.records, reader, with_nulls=False))
@@ -214,9 +216,9 @@ class _Audit:
         crowds = place.regroup(rows.table, keys_of(normal), partial(with_crowds, normal, quasi, calibration), shape)
         parts = place.divide(crowds, keys_of(normal), look_at_crowds)
         by_row = place.divide(crowds, ("row",), RowChecks(quasi, promise, calibration, *self._checks_of(rows)))
-        found = all_found(part.found for part in (*parts, *by_row))
+        found = all_found([*(part.found for part in parts), *(part.found for part in by_row)])
         if rows.have_entries:
-            found.add(all_found(place.divide(rows.table, ("group",), partial(_look_at_group, quasi))))
+            found.add(all_found(place.divide(crowds, ("group",), _look_at_groups)))
         if rows.have_records:
             found.add(all_found(place.divide(crowds, ("person",), count_people)))
             names = (*(one.name for one in quasi), *self.reader.unchanged)
@@ -238,10 +240,6 @@ class _Audit:
         return of_values, in_force, of_record if rows.have_records else ()
 
 
-def _only(shape: Shape, rows: Relation) -> Relation:
-    return rows.only(*shape)
-
-
 def _first(shape: Shape, last: int, records: Relation) -> Relation:
     return records.take(records["usable"] & (records["record"] <= last)).only(*shape)
 
@@ -254,5 +252,5 @@ def _never_root(rows: Relation) -> Relation:
     return rows.having(is_assumed_root=np.zeros(len(rows), np.bool_))
 
 
-def _look_at_group(quasi: Sequence[Quasi], rows: Relation) -> Found:
-    return Found(look(rows, (group_differs,), quasi))
+def _look_at_groups(rows: Relation) -> Found:
+    return Found(look(rows, (group_differs,)))

@@ -120,12 +120,10 @@ def calibrate(promise: FlexiblePromise, first: FirstRecords | None, claims: Clai
         source = "taken from the trace" if used or given else f"taken to be {_LEAST}, the least there is"
         notes.skip(f"K_s was not computed but {source}: no truth.")
     found = Calibration(sparse, used, given, promise.floor)
-    notes.metrics |= {
-        "sparse": ", ".join(sparse) or None,
-        "p_sparse": max(used) if used else None,
-        "k": promise.k,
-        "k_s": found.k_s_of(promise.k),
-    }
+    notes.metrics["sparse"] = ", ".join(sparse) or None
+    notes.metrics["p_sparse"] = max(used) if used else None
+    notes.metrics["k"] = promise.k
+    notes.metrics["k_s"] = found.k_s_of(promise.k)
     return found
 
 

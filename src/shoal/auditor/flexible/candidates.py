@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.counting import combined, dense
+from shoal.auditor.counting import combined, dense, different
 from shoal.auditor.engine import Here, Place, Table
 from shoal.auditor.findings import Notes
 from shoal.auditor.flexible.cells import pairs_of
@@ -96,20 +96,23 @@ def _place(value: Floats, ends: Floats) -> Ints:
 
 def note_candidates(place: Place, rows: Table, quasi: Sequence[Quasi], normal: Sequence[Quasi], notes: Notes) -> None:
     """Note how many people a row may belong to, for attackers who know all columns, and who know the normal ones."""
-    notes.metrics |= {"candidates_knowing_all": None, "candidates_knowing_normal": None}
+    notes.metrics["candidates_knowing_all"] = notes.metrics["candidates_knowing_normal"] = None
     if not isinstance(place, Here) and place.outline("release").rows > _MOST_GATHERED:
         notes.skip("Candidates for an attacker with true values were not counted: too many rows for one machine.")
         return
     columns = {name: kind for one in quasi for name, kind in (*one.shown.items(), *one.true.items())}
     shape: Shape = {"person": str, "needed": int, "needed_s": int, **columns}
     known = place.gather(place.each(rows, partial(_of_somebody, tuple(shape)), shape))
-    person = known.codes("person")
-    for metric, some, needed in (("all", quasi, known["needed_s"]), ("normal", normal, known["needed"])):
-        found = [column for one in some if (column := _known(one, known)) is not None]
-        if len(found) == len(some):
-            notes.metrics[f"candidates_knowing_{metric}"] = describe(count_candidates(found, person), needed, person)
-        else:
-            notes.skip("Candidates for an attacker with true values were not counted: too many overlapping ranges.")
+    notes.metrics["candidates_knowing_all"] = _described(known, quasi, known["needed_s"], notes)
+    notes.metrics["candidates_knowing_normal"] = _described(known, normal, known["needed"], notes)
+
+
+def _described(rows: Relation, quasi: Sequence[Quasi], needed: Ints, notes: Notes) -> dict[str, Any] | None:
+    found = [column for one in quasi if (column := _known(one, rows)) is not None]
+    if len(found) < len(quasi):
+        notes.skip("Candidates for an attacker with true values were not counted: too many overlapping ranges.")
+        return None
+    return describe(count_candidates(found, rows.codes("person")), needed, rows.codes("person"))
 
 
 def _of_somebody(names: Sequence[str], rows: Relation) -> Relation:
@@ -151,14 +154,16 @@ def count_candidates(columns: Sequence[Known], person: Ints) -> Ints:
     target = combined([column.true for column in columns], len(person))
     first = np.zeros(int(target.max(initial=-1)) + 1, np.int64)
     first[target[::-1]] = np.arange(len(target))[::-1]
-    counts = [_distinct_people(owner, found, count, people) for count, owner, found in _lookups(table, columns, first)]
-    return np.concatenate([np.zeros(0, np.int64), *counts])[target]
+    counts = [np.zeros(0, np.int64)]
+    for start in range(0, len(first), _AT_ONCE):
+        wanted = first[start : start + _AT_ONCE]
+        counts.append(_distinct_people(*table.covering(columns, wanted), len(wanted), people))
+    return np.concatenate(counts)[target]
 
 
 def _people_of_groups(group: Ints, person: Ints) -> _Lists:
     count, width = int(group.max(initial=-1)) + 1, int(person.max(initial=0)) + 1
-    pair = np.sort(group * width + person)
-    pair = pair[np.append(True, pair[1:] != pair[:-1])] if len(pair) else pair
+    pair = different(group * width + person)
     return _Lists(np.searchsorted(pair, np.arange(count + 1) * width), pair % width)
 
 
@@ -185,12 +190,6 @@ class _Prefixes:
             hit = keys[at] == key
             owner, prefix = owner[place[hit]], at[hit]
         return owner, self._group[prefix]
-
-
-def _lookups(table: _Prefixes, columns: Sequence[Known], rows: Ints) -> Iterator[tuple[int, Ints, Ints]]:
-    for start in range(0, len(rows), _AT_ONCE):
-        wanted = rows[start : start + _AT_ONCE]
-        yield len(wanted), *table.covering(columns, wanted)
 
 
 def _distinct_people(owner: Ints, group: Ints, count: int, people: _Lists) -> Ints:

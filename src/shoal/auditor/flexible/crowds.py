@@ -84,8 +84,8 @@ def median(counts: Counter[int]) -> float | None:
         return None
     values = sorted(counts)
     ends = np.cumsum([counts[value] for value in values])
-    low, high = (values[np.searchsorted(ends, at, side="right")] for at in ((ends[-1] - 1) // 2, ends[-1] // 2))
-    return (low + high) / 2
+    middle = (ends[-1] - 1) // 2, ends[-1] // 2
+    return sum(values[int(np.searchsorted(ends, at, side="right"))] for at in middle) / 2
 
 
 def note_crowds(parts: Iterable[Crowds], found: Found, notes: Notes, *, are_people: bool) -> None:
@@ -94,19 +94,18 @@ def note_crowds(parts: Iterable[Crowds], found: Found, notes: Notes, *, are_peop
     sizes = {name: sum((part.sizes[name] for part in some), Counter[int]()) for name in ("block", "class")}
     rows = found.sums.get("judged", 0)
     below = {name: found.sums.get(name, 0) / rows if rows else None for name in sizes}
-    notes.metrics |= {
-        "counted_in_classes": "people" if are_people else "rows (at least as many as people)",
-        "smallest_k": min(sizes["block"], default=None),
-        "rows_below_k_share": below["block"],
-    }
-    for metric, name in (("normal_groups", "block"), ("groups", "class")):
-        notes.metrics[metric] = {
-            "count": sizes[name].total(),
-            "smallest": min(sizes[name], default=None),
-            "median": median(sizes[name]),
-            "rows_below_share": below[name],
-        }
+    notes.metrics["counted_in_classes"] = "people" if are_people else "rows (at least as many as people)"
+    notes.metrics["smallest_k"] = min(sizes["block"], default=None)
+    notes.metrics["rows_below_k_share"] = below["block"]
+    notes.metrics["normal_groups"] = _described(sizes["block"], below["block"])
+    notes.metrics["groups"] = _described(sizes["class"], below["class"])
     if are_people:
         people, exposed = (found.sums.get(f"{name} people", 0) for name in ("released", "exposed"))
-        notes.metrics |= {"released_people": people, "people_below_k_share": exposed / people if people else None}
+        notes.metrics["released_people"] = people
+        notes.metrics["people_below_k_share"] = exposed / people if people else None
         note_shares(found, notes)
+
+
+def _described(sizes: Counter[int], below: float | None) -> dict[str, Any]:
+    least = min(sizes, default=None)
+    return {"count": sizes.total(), "smallest": least, "median": median(sizes), "rows_below_share": below}

@@ -72,7 +72,7 @@ def _numbered_from(rows: Rows) -> tuple[int, int | None]:
 
 
 def look_for_identifiers(
-    place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool, in_labels: bool = True
+    place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool, in_labels: bool
 ) -> list[Finding]:
     """Search metadata, columns that must not be there, and, if asked for, unchanged columns and strange labels."""
     promise = reader.promise
