@@ -1,8 +1,16 @@
-"""Speed of the auditor of tuple streams compared with pycanon, in one run: python -m benchmarks.audit_tuples"""
+"""Speed of the auditor of tuple streams compared with pycanon, in one run: python -m benchmarks.audit_tuples
+
+With `--old CHECKOUT` compared with the auditor of another checkout instead: each in processes of its own, in turns.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +18,8 @@ import pandas as pd
 import pyarrow as pa
 from pycanon import anonymity
 
-from benchmarks.measure import TIME_COLUMNS, Cost, Report, measured, parse, parser
+from benchmarks.measure import TIME_COLUMNS, Cost, Meter, Report, measured, parse, parser, peak_megabytes
+from benchmarks.sources import ROOT
 from shoal import audit
 
 K = 2
@@ -90,27 +99,66 @@ def peer_costs(release: pa.Table, rows: int) -> dict[str, Cost]:
     return {f"pycanon, {name}": measured(call)[0] for name, call in calls.items()}
 
 
+def promising_policy() -> dict[str, Any]:
+    """The same with l, entropy l and t of every class and of every cluster as it grew."""
+    found = policy()
+    shares = {"illness": {f"illness {n}": 1 for n in range(14)}, "income": {str(n): 1 for n in range(2000)}}
+    found["anonymize"] |= {"l": 1, "entropy_l": 1, "t": 1.0, "reference": shares}
+    return found
+
+
+def one_audit(rows: int, classes: int) -> dict[str, float]:
+    """Processor seconds of one audit with truth and trace, and how much more memory it took, per million rows."""
+    release, truth, trace = make_release(rows, classes)
+    promised = promising_policy()
+    audit(release.slice(0, 100), policy=promised)
+    before = peak_megabytes()
+    with Meter() as meter:
+        found = audit(release, truth, trace, promised)
+    assert found.ok, found.text()
+    return {"seconds": meter.cost.processor * 1e6 / rows, "megabytes": (peak_megabytes() - before) * 1e6 / rows}
+
+
+def against(old: Path, rows: int, classes: int, tries: int) -> dict[str, dict[str, float]]:
+    """The least of some tries for each checkout, which take turns."""
+    script = f"import json; from benchmarks.audit_tuples import *; print(json.dumps(one_audit({rows}, {classes})))"
+    found: dict[str, dict[str, float]] = {}
+    for tree in [old.resolve(), ROOT] * tries:
+        paths = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}"}
+        done = subprocess.run([sys.executable, "-c", script], env=paths, stdout=subprocess.PIPE, check=True, text=True)
+        own = json.loads(done.stdout.splitlines()[-1])
+        best = found.setdefault("this checkout" if tree == ROOT else "the other one", own)
+        best.update({name: min(value, best[name]) for name, value in own.items()})
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     asked = parser(__doc__)
     asked.add_argument("--rows", type=int, default=300_000)
     asked.add_argument("--classes", type=int, default=125_000)
+    asked.add_argument("--old", type=Path, help="another checkout, to compare with instead of pycanon")
     asked.add_argument("--peer-rows", type=int, default=6_000, help="pycanon is slow: it gets the first rows only")
     given = parse(asked, arguments)
     rows, classes, peer_rows = (600, 200, 100) if given.tiny else (given.rows, given.classes, given.peer_rows)
     report = Report(__file__, given)
+    if given.old is not None:
+        costs = against(given.old, rows, classes, 1 if given.tiny else 3)
+        cells = [[name, f"{one['seconds']:.2f}", f"{one['megabytes']:.0f}"] for name, one in costs.items()]
+        report.table("against", ["", "processor seconds per million rows", "megabytes more per million rows"], cells)
+        return
     release, truth, trace = make_release(rows, classes)
     found = audit(release, truth, trace, policy())
     assert found.ok, found.text()
     part, tries = release.slice(0, peer_rows), 1 if given.tiny else 3
     ours = "shoal, release alone (k, l, entropy l, t and the rest)"
-    costs = {
+    spent = {
         (rows, "shoal, with truth and trace"): measured(lambda: audit(release, truth, trace, policy()), tries=tries)[0],
         (rows, ours): measured(lambda: audit(release, policy=policy()), tries=tries)[0],
         (peer_rows, ours): measured(lambda: audit(part, policy=policy()), tries=tries)[0],
         **{(peer_rows, name): cost for name, cost in peer_costs(release, peer_rows).items()},
     }
-    cells = [[f"{count:,}", name, *cost.seconds()] for (count, name), cost in costs.items()]
+    cells = [[f"{count:,}", name, *cost.seconds()] for (count, name), cost in spent.items()]
     report.table("costs", ["rows", "", *TIME_COLUMNS], cells)
     report.figures = {"classes": found.metrics["classes"]}
     report.write()

@@ -6,7 +6,8 @@ says whether the row has one, ``usable`` whether it may be published. ``is_root`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from shoal.auditor.rows.texts import same_texts, spelt_alike
 
 FAMILIES: Final = ("tuples", "flexible")
 _BUG: Final = "Do not publish this release; the method or what came after it changed values. Report how it was made."
+_of_record: Final = partial(check, families=FAMILIES, by="record", needs=("truth", "trace"))
 
 
 # ---- the release alone
@@ -69,13 +71,10 @@ OF_RELEASE: Final = (unreadable_row, *map(_faulty, FAULTS))
 # ---- next to the record
 
 
-@check(
+@_of_record(
     "not-in-truth",
     "A released row has no row in the truth.",
     advice="Somebody added rows, or the truth is not the one that the release was made from.",
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
 )
 def not_in_truth(rows: Relation, *_: object) -> Bools:
     """Mark rows whose record is not in the truth."""
@@ -83,14 +82,7 @@ def not_in_truth(rows: Relation, *_: object) -> Bools:
     return found
 
 
-@check(
-    "not-covered",
-    "A published value does not cover the record's value.",
-    advice=_BUG,
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
-)
+@_of_record("not-covered", "A published value does not cover the record's value.", advice=_BUG)
 def not_covered(rows: Relation, quasi: Sequence[Quasi], _: RowPromise) -> Bools:
     """Mark rows with a label or range that the record's value is not in."""
     wrong = np.zeros(len(rows), np.bool_)
@@ -100,13 +92,10 @@ def not_covered(rows: Relation, quasi: Sequence[Quasi], _: RowPromise) -> Bools:
     return wrong
 
 
-@check(
+@_of_record(
     "wrong-nulls",
     "A row shows a value or a null that `missing` does not allow.",
     advice="Values that the record does not have were made up, or known ones are gone: see `missing` in the policy.",
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
 )
 def wrong_nulls(rows: Relation, quasi: Sequence[Quasi], promise: RowPromise) -> Bools:
     """Mark rows that lack other values than their records do; with ``hidden`` they may lack more."""
@@ -116,30 +105,17 @@ def wrong_nulls(rows: Relation, quasi: Sequence[Quasi], promise: RowPromise) -> 
     for one in quasi:
         shows, has = one.is_shown(rows), one.is_recorded(rows)
         odd |= (shows ^ has) if promise.rule_of_nulls == "exact" else shows & ~has
-    return odd & rows["usable"] & ~rows["is_root"]
+    found: Bools = odd & rows["usable"] & ~rows["is_root"]
+    return found
 
 
-@check(
-    "wrong-sensitive",
-    "A released row has another sensitive value than its record.",
-    advice=_BUG,
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
-)
+@_of_record("wrong-sensitive", "A released row has another sensitive value than its record.", advice=_BUG)
 def wrong_sensitive(rows: Relation, _: Sequence[Quasi], promise: RowPromise) -> Bools:
     """Mark rows whose sensitive values are not those of the record."""
     return _changed(rows, promise.sensitive)
 
 
-@check(
-    "wrong-carry",
-    "A released row has another carried value than its record.",
-    advice=_BUG,
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
-)
+@_of_record("wrong-carry", "A released row has another carried value than its record.", advice=_BUG)
 def wrong_carry(rows: Relation, _: Sequence[Quasi], promise: RowPromise) -> Bools:
     """Mark rows whose carried values are not those of the record."""
     return _changed(rows, promise.carry)
@@ -155,13 +131,10 @@ def _changed(rows: Relation, names: Sequence[str]) -> Bools:
     return other
 
 
-@check(
+@_of_record(
     "identifier-in-column",
     "A row carries the identifier of its person.",
     advice="Do not carry this column: whoever knows the identifier finds the row.",
-    families=FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
     severity=Severity.WARNING,
 )
 def identifier_in_column(rows: Relation, _: Sequence[Quasi], promise: RowPromise) -> Bools:
@@ -172,9 +145,7 @@ def identifier_in_column(rows: Relation, _: Sequence[Quasi], promise: RowPromise
     return named
 
 
-OF_RECORD: Final[tuple[Callable[..., object], ...]] = (
-    not_in_truth, not_covered, wrong_nulls, wrong_sensitive, wrong_carry
-)  # fmt: skip
+OF_RECORD: Final = (not_in_truth, not_covered, wrong_nulls, wrong_sensitive, wrong_carry)
 """Checks that need the record of every row. That of identifiers is for persons with identifiers only."""
 
 

@@ -21,6 +21,7 @@ from shoal.auditor.trace import RELEASED, SUPPRESSED, VERDICTS
 FAMILIES: Final = ("tuples", "flexible")
 _ADVICE: Final = "The evidence is damaged: run the method again and keep the trace as it was written."
 More = Callable[[Rows], dict[str, Any]]
+_alone: Final = partial(check, families=FAMILIES, by="none", needs=("trace",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def _verdicts(rows: Rows) -> Ints:
 
 
 def _is_shown(verdict: Ints, *, shows_suppressed: bool) -> Bools:
-    return (verdict == RELEASED) | ((verdict == SUPPRESSED) & shows_suppressed)
+    found: Bools = (verdict == RELEASED) | ((verdict == SUPPRESSED) & shows_suppressed)
+    return found
 
 
 def _entries(before: dict[int, int], more: More, rows: Rows, first: int, *, shows_suppressed: bool) -> Relation:
@@ -80,27 +82,13 @@ def _entries(before: dict[int, int], more: More, rows: Rows, first: int, *, show
     return Relation({**own, **more(rows)})
 
 
-@check(
-    "trace-verdict",
-    "The trace contains an unknown verdict.",
-    advice=_ADVICE,
-    families=FAMILIES,
-    by="none",
-    needs=("trace",),
-)
+@_alone("trace-verdict", "The trace contains an unknown verdict.", advice=_ADVICE)
 def trace_verdict(entries: Relation) -> int:
     """Count entries with another verdict than released, suppressed or dead."""
     return int((entries["verdict"] < 0).sum())
 
 
-@check(
-    "trace-row",
-    "The trace names a record that the truth does not have.",
-    advice=_ADVICE,
-    families=FAMILIES,
-    by="none",
-    needs=("trace",),
-)
+@_alone("trace-row", "The trace names a record that the truth does not have.", advice=_ADVICE)
 def trace_row(entries: Relation) -> int:
     """Count entries about a record that does not exist."""
     return int((~entries["exists"]).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -24,28 +25,19 @@ from shoal.auditor.sorting import distinct
 _SUSPECTS: Shape = {"text": str, "row": int, "is_leak": bool}
 _FOUND: Shape = {"row": int, "is_leak": bool}
 _ADVICE = "Delete this release: its rows name people. Look for the step that added the column or the value."
+_of_value: Final = partial(check, families=("tuples", "flexible"), by="value", needs=("truth",))
 
 
-@check(
-    "raw-identifier",
-    "A released row contains an identifier of the truth.",
-    advice=_ADVICE,
-    families=("tuples", "flexible"),
-    by="value",
-    needs=("truth",),
-)
+@_of_value("raw-identifier", "A released row contains an identifier of the truth.", advice=_ADVICE)
 def raw_identifier(rows: Relation) -> Bools:
     """Mark rows with an identifier where no column may be, or in place of a label; each row once."""
     return _once(rows, rows["is_leak"])
 
 
-@check(
+@_of_value(
     "identifier-in-column",
-    "A row carries the identifier of its person.",
+    "A row carries the identifier of somebody.",
     advice="Do not carry this column: whoever knows the identifier finds the row.",
-    families=("tuples", "flexible"),
-    by="value",
-    needs=("truth",),
     severity=Severity.WARNING,
 )
 def identifier_in_some_column(rows: Relation) -> Bools:
@@ -80,7 +72,7 @@ def _numbered_from(rows: Rows) -> tuple[int, int | None]:
 
 
 def look_for_identifiers(
-    place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool, in_labels: bool = True
+    place: Place, reader: RowReader, notes: Notes, *, in_unchanged: bool, in_labels: bool
 ) -> list[Finding]:
     """Search metadata, columns that must not be there, and, if asked for, unchanged columns and strange labels."""
     promise = reader.promise

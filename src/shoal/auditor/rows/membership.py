@@ -17,15 +17,13 @@ from shoal.auditor.rows.reading import RowReader, shown, true
 from shoal.auditor.rows.texts import kept, shared_numbers, spelt_alike
 
 _MARKS: Final[Shape] = {"row": int, "is_absent": bool, "is_extra": bool, "lacks_others": bool}
+_of_value: Final = partial(check, families=("tuples", "flexible"), by="value", needs=("truth",))
 
 
-@check(
+@_of_value(
     "not-in-truth",
     "A released row is not in the truth.",
     advice="Somebody added rows, or the truth is not the one that the release was made from.",
-    families=("tuples", "flexible"),
-    by="value",
-    needs=("truth",),
 )
 def absent(rows: Relation) -> Bools:
     """Mark rows with sensitive and carried values that no record has."""
@@ -33,13 +31,10 @@ def absent(rows: Relation) -> Bools:
     return found
 
 
-@check(
+@_of_value(
     "more-often-than-truth",
     "A row was released more often than it is in the truth.",
     advice="Rows were published twice or added: do not publish this release.",
-    families=("tuples", "flexible"),
-    by="value",
-    needs=("truth",),
 )
 def too_often(rows: Relation) -> Bools:
     """Mark rows beyond the number of records with their values."""

@@ -91,7 +91,8 @@ def below_k(rows: Relation, promise: TuplePromise) -> Bools:
 )
 def root_row(rows: Relation, quasi: Sequence[Quasi]) -> Bools:
     """Mark suppressed rows that show something."""
-    return rows["is_root"] & ~_at_root(quasi, rows)
+    found: Bools = rows["is_root"] & ~_at_root(quasi, rows)
+    return found
 
 
 def _at_root(quasi: Sequence[Quasi], rows: Relation) -> Bools:

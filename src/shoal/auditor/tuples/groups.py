@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from shoal.auditor.tuples.promise import TuplePromise
 
 _FAMILIES: Final = ("tuples",)
 _BUG: Final = "Do not publish this release: whoever watches it sees fewer people together. Report how it was made."
+_of_cluster: Final = partial(check, families=_FAMILIES, by="group", needs=("trace",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,14 @@ def _people(number: Ints, rows: Relation, some: Ints, count: int) -> Ints:
     return people_of(number, rows.codes("person")[some] + 1, count)
 
 
-@check(
-    "group-differs",
-    "Rows of one group have different published values.",
-    advice=_BUG,
-    families=_FAMILIES,
-    by="group",
-    needs=("trace",),
-)
+@_of_cluster("group-differs", "Rows of one group have different published values.", advice=_BUG)
 def group_differs(rows: Relation, clusters: Clusters) -> Bools:
     """Mark rows that are published unlike the first row of their cluster, but for the nulls that a record keeps."""
     grouped = (clusters.number >= 0) & ~rows["is_root"]
     first = np.append(_first_of(clusters, grouped), 0)[clusters.number]
     if not clusters.promise.keeps_record_nulls:
-        return grouped & (rows["class"] != rows["class"][first])
+        unlike: Bools = grouped & (rows["class"] != rows["class"][first])
+        return unlike
     differs = np.zeros(len(rows), np.bool_)
     for one in clusters.quasi:
         shows, code = grouped & one.is_shown(rows), one.codes(rows)
@@ -100,14 +96,7 @@ def _first_of(clusters: Clusters, marked: Bools) -> Ints:
     return found
 
 
-@check(
-    "group-below-k",
-    "Fewer than k people were published together in a new cluster.",
-    advice=_BUG,
-    families=_FAMILIES,
-    by="group",
-    needs=("trace",),
-)
+@_of_cluster("group-below-k", "Fewer than k people were published together in a new cluster.", advice=_BUG)
 def group_below_k(_: Relation, clusters: Clusters) -> Bools:
     """Mark the rows of clusters that too few people formed."""
     return clusters.rows_of(clusters.people < clusters.promise.k)
@@ -123,7 +112,8 @@ def group_below_k(_: Relation, clusters: Clusters) -> Bools:
 )
 def reused_in_groups(rows: Relation, clusters: Clusters) -> Bools:
     """Mark rows that an earlier cluster published."""
-    return clusters.promise.groups & (clusters.number >= 0) & ~rows["formed"]
+    found: Bools = clusters.promise.groups & (clusters.number >= 0) & ~rows["formed"]
+    return found
 
 
 @check(
@@ -138,8 +128,8 @@ def few_carriers(_: Relation, clusters: Clusters) -> Bools | int:
     """Mark the rows of clusters that show what fewer than min_carriers people have."""
     if clusters.promise.missing != "covered" or clusters.carriers is None:
         return 0
-    few = clusters.shown & (clusters.carriers < clusters.promise.min_carriers)
-    return clusters.rows_of(few.any(axis=1))
+    few: Bools = clusters.shown & (clusters.carriers < clusters.promise.min_carriers)
+    return clusters.rows_of(np.logical_or.reduce(few, axis=1))
 
 
 @check(
@@ -155,8 +145,8 @@ def hidden_without_need(_: Relation, clusters: Clusters) -> Bools | int:
     """Mark the rows of clusters that hide what enough people have."""
     if clusters.promise.missing != "covered" or clusters.carriers is None:
         return 0
-    hidden = ~clusters.shown & (clusters.carriers >= clusters.promise.min_carriers)
-    return clusters.rows_of(hidden.any(axis=1))
+    hidden: Bools = ~clusters.shown & (clusters.carriers >= clusters.promise.min_carriers)
+    return clusters.rows_of(np.logical_or.reduce(hidden, axis=1))
 
 
 @check(

@@ -336,7 +336,7 @@ def split_cluster(entries: Relation, known: Pass) -> Bools:
     "Publish the rows of a cluster in random order.",
     severity=Severity.WARNING,
 )
-def in_arrival_order(entries: Relation, _: Pass) -> int:
+def in_arrival_order(entries: Relation, _known: Pass) -> int:
     """Count clusters that begin with the row that arrived first, if these are far more than chance allows.
 
     In a random order the first row of a cluster of n is the earliest with probability 1/n, independently of the other

@@ -72,15 +72,15 @@ def read_timeline(entries: Relation, arrived: Ints, promise: TuplePromise, *, ha
         bounds = infer_clock(arrived, first, delays) if wrong else bounds
     low, high = (_by_entry(ends, inside, length) for ends in bounds.decided)
     early = _published_early(delays, bounds) if promise.is_timed else 0
-    latest = _latest(low, inside, event) if wrong else None
+    latest = _latest(low, entries, has_events=has_events) if wrong else None
     return Timeline(*bounds.arrived, low, high, moment, wrong, delays.impossible, early, latest)
 
 
-def _latest(low: Ints, inside: Ints, event: Ints | None) -> Ints:
-    """Raise the lowest times of entries to those of the events that were published before theirs."""
-    published = np.arange(len(inside)) if event is None else numbered(event)[1]
-    order = inside[np.lexsort((low[inside], published))]
-    found = low.copy()
+def _latest(low: Ints, entries: Relation, *, has_events: bool) -> Ints:
+    """Raise the lowest times of released rows to those of the events that were published before theirs."""
+    shown, found = np.flatnonzero(entries["row"] >= 0), low.copy()
+    published = numbered(entries["event"][shown])[1] if has_events else np.arange(len(shown))
+    order = shown[np.lexsort((low[shown], published))]
     found[order] = np.maximum.accumulate(low[order])
     return found
 

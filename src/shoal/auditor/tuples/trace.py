@@ -38,6 +38,8 @@ _OWN: Final[Shape] = {
     "group": int, "delay": int, "reused": bool, "says_reused": bool, "event": int, "k": int, "reason": str,
     "carriers": str,
 }  # fmt: skip
+_alone: Final = partial(check, families=_FAMILIES, by="none", needs=("trace",))
+_of_record: Final = partial(check, families=_FAMILIES, by="record", needs=("truth", "trace"))
 
 
 def read_decisions(
@@ -140,26 +142,16 @@ def _written(matrix: npt.NDArray[np.int64]) -> Texts:
 # ---- entries one by one
 
 
-@check(
-    "trace-group",
-    "The trace has a released row without a cluster, or another row with one.",
-    advice=_DAMAGED,
-    families=_FAMILIES,
-    by="none",
-    needs=("trace",),
-)
+@_alone("trace-group", "The trace has a released row without a cluster, or another row with one.", advice=_DAMAGED)
 def trace_group(entries: Relation, _: TuplePromise) -> int:
     """Count entries whose verdict and cluster contradict each other."""
     return int(((entries["verdict"] == RELEASED) != (entries["group"] >= 0)).sum())
 
 
-@check(
+@_alone(
     "k-lowered",
     "The trace says a lower k was in force than promised.",
     advice="The run had another policy than this one: audit with its own, and publish only if that is enough.",
-    families=_FAMILIES,
-    by="none",
-    needs=("trace",),
 )
 def k_lowered(entries: Relation, promise: TuplePromise) -> int:
     """Count released rows with a lower k."""
@@ -167,13 +159,10 @@ def k_lowered(entries: Relation, promise: TuplePromise) -> int:
     return int(((entries["verdict"] == RELEASED) & (written >= 0) & (written < promise.k)).sum())
 
 
-@check(
+@_alone(
     "unchecked-promise",
     "Which rows were published by an earlier cluster is not known: the trace has no usable column reused.",
     advice=_DAMAGED,
-    families=_FAMILIES,
-    by="none",
-    needs=("trace",),
 )
 def unknown_reuse(entries: Relation, _: TuplePromise) -> int:
     """Count released rows of which the trace does not say whether their cluster was new."""
@@ -187,13 +176,10 @@ OF_TUPLE_ENTRY: Final = (trace_group, k_lowered, unknown_reuse)
 # ---- entries next to their records
 
 
-@check(
+@_of_record(
     "unusable-accepted",
     "A record without a person, or with a value outside its domain or hierarchy, was not refused.",
     advice="Such a record counts as a person it may not be: refuse it, or widen the domain in the policy.",
-    families=_FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
 )
 def unusable_accepted(entries: Relation) -> Bools:
     """Mark decided records that should have been refused."""
@@ -201,26 +187,18 @@ def unusable_accepted(entries: Relation) -> Bools:
     return found
 
 
-@check(
-    "unchecked-promise",
-    "Why records were refused was not checked: the trace gives no reason.",
-    advice=_DAMAGED,
-    families=_FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
+@_of_record(
+    "unchecked-promise", "Why records were refused was not checked: the trace gives no reason.", advice=_DAMAGED
 )
 def no_reason(entries: Relation) -> int:
     """Count refused records without a reason."""
     return int(((entries["verdict"] == DEAD) & (entries.codes("reason") < 0)).sum())
 
 
-@check(
+@_of_record(
     "dead-without-cause",
     "A record was refused for a reason that does not apply to it.",
     advice="People are missing from the release who need not be: look at the run's report of refused records.",
-    families=_FAMILIES,
-    by="record",
-    needs=("truth", "trace"),
     severity=Severity.WARNING,
 )
 def dead_without_cause(entries: Relation) -> int:
@@ -243,5 +221,3 @@ def _of_entries(promise: TuplePromise, has_truth: bool, rows: Relation) -> list[
     if has_truth:
         findings += look(entries, (unusable_accepted, no_reason, dead_without_cause))
     return findings
-
-

@@ -7,15 +7,15 @@ NaN if there is nothing to measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Found, check, look
+from shoal.auditor.checks import Answer, Check, Found, Function, check, look
 from shoal.auditor.counting import numbered
-from shoal.auditor.findings import Finding, Severity
+from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.relation import Relation, Shape
@@ -110,12 +110,23 @@ def measure_classes(columns: Sequence[Sensitive], rows: Relation) -> Found:
     found = Found()
     for column in columns:
         worst = {name: rows[_of_class(column, name)] for name in _MEASURES}
-        reveals = ~np.isnan(worst["l"])
         _keep_worst(found, column.name, worst)
-        sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
-        count = int((rows["judged"] & ~reveals).sum())
-        found.findings += [Finding("no-known-value", Severity.INFO, count, sentence)] if count else []
+        found.findings += no_known_value(rows.only("judged"), column, worst["l"])
     return found
+
+
+@check(
+    "no-known-value",
+    "Rows are in classes without a known value; they reveal none of it.",
+    advice="Nothing to do; l and entropy l do not count these classes.",
+    families=("tuples",),
+    by="class",
+    severity=Severity.INFO,
+)
+def no_known_value(rows: Relation, column: Sensitive, known: Floats) -> Answer:
+    """Count checked rows of classes that have no known value of a column, of which nothing was measured."""
+    sentence = f"Column {column.name!r}: rows are in classes without a known value; they reveal none of it."
+    return Answer(rows["judged"] & np.isnan(known), sentence=sentence)
 
 
 def _keep_worst(found: Found, name: str, measured: Mapping[str, Floats]) -> None:
@@ -231,9 +242,7 @@ class _OfColumn:
         return np.zeros_like(cluster) if self.is_declared else cluster
 
 
-def _of_cluster(
-    column: Sensitive, recorded: Relation, names: Ints, rows: Relation, promised: Promised
-) -> _OfColumn:
+def _of_cluster(column: Sensitive, recorded: Relation, names: Ints, rows: Relation, promised: Promised) -> _OfColumn:
     """Number the values of a column, and find the references of its clusters."""
     if promised.references:
         own = recorded.take(recorded.codes("reference column") == recorded["reference column"].of(column.name))
@@ -289,7 +298,7 @@ def _growing_sets(value: Ints, grown: Grown, found: Found) -> Iterator[tuple[Set
         yield sets, own + first
 
 
-def _check(code: str, sentence: str, *needs: str) -> Any:
+def _check(code: str, sentence: str, *needs: str) -> Callable[[Function], Check]:
     return check(code, sentence, advice=_ADVICE, families=("tuples",), by="group", needs=needs)
 
 

@@ -28,6 +28,7 @@ RECORDED: Final[Shape] = {"group": int, "reference column": str, "reference valu
 _KIND: Final = pa.struct([("column", pa.string()), ("value", pa.string()), ("count", pa.int64())])
 _MOST_TRIED: Final = 1000
 _DAMAGED: Final = "The evidence is damaged: run the method again and keep the trace as it was written."
+_in_order: Final = partial(check, families=("tuples",), by="order", needs=("truth", "trace", "t"))
 
 
 def read_recorded(rows: Rows, _: int) -> Relation:
@@ -45,26 +46,18 @@ def read_recorded(rows: Rows, _: int) -> Relation:
     return found.take(found["group"] >= 0)
 
 
-@check(
-    "wrong-reference",
-    "The trace measures t against other values than those that arrived last.",
-    advice=_DAMAGED,
-    families=("tuples",),
-    by="order",
-    needs=("truth", "trace", "t"),
+@_in_order(
+    "wrong-reference", "The trace measures t against other values than those that arrived last.", advice=_DAMAGED
 )
 def wrong_reference(_: Relation, wrong: Bools, tried: Bools) -> int:
     """Count clusters whose reference is not that of any possible time."""
     return int((wrong & tried).sum())
 
 
-@check(
+@_in_order(
     "wrong-reference",
     "The trace measures t against other values than those that arrived last. Not all possible times were tried.",
     advice=_DAMAGED,
-    families=("tuples",),
-    by="order",
-    needs=("truth", "trace", "t"),
     severity=Severity.WARNING,
 )
 def perhaps_wrong_reference(_: Relation, wrong: Bools, tried: Bools) -> int:
