@@ -10,41 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shoal.spark.auditor.engine import LocalEngine
 
 import shoal
 from shoal.auditor import AuditReport
-from tests.auditor.in_parts import audit_in_parts
-from tests.auditor.in_parts import same_report as same_in_parts
+from tests.auditor.in_parts import audit_in_parts, same_report
 from tests.spark.auditor.releases import Evidence, make_evidence
 
-NOT_IN_PARTS = {"trace-delay", "spelling"}
-"""What is listed as not checked."""
 Break = Callable[[Evidence], None]
-
-
-class ManyBins(LocalEngine):
-    """More tasks than files, so that every bin has few rows."""
-
-    tasks = 4
-
-
-def same_report(here: AuditReport, there: AuditReport) -> None:
-    """Both found the same; only the order and what is listed as not checked may differ."""
-    assert _found(there) == [found for found in _found(here) if found[1] not in NOT_IN_PARTS]
-    for name, value in there.metrics.items():
-        assert _is_near(value, here.metrics[name]), (name, value, here.metrics[name])
-    assert set(here.metrics) == set(there.metrics)
-
-
-def _found(report: AuditReport) -> list[tuple[Any, ...]]:
-    return sorted((found.severity, found.code, found.count, found.sentence, found.rows) for found in report.findings)
-
-
-def _is_near(one: Any, other: Any) -> bool:
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_is_near(value, other[key]) for key, value in one.items())
-    return one == (pytest.approx(other, rel=1e-12) if isinstance(other, float) else other)
 
 
 def both(evidence: Evidence, folder: Path, **how: Any) -> tuple[AuditReport, AuditReport]:
@@ -55,7 +27,7 @@ def both(evidence: Evidence, folder: Path, **how: Any) -> tuple[AuditReport, Aud
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_a_sound_release(tmp_path: Path, kind: str) -> None:
     here, there = both(make_evidence(), tmp_path, kind=kind)
-    same_in_parts(here, there)
+    same_report(here, there)
     assert there.ok
     assert there.metrics["smallest_k"] == 6
     assert there.metrics["verdicts"]["dead"] > 0
@@ -71,7 +43,7 @@ def test_a_sound_release_with_gaps(tmp_path: Path, mode: str | None) -> None:
         rules = {**evidence.policy["anonymize"], "missing": mode}
         evidence.policy = {**evidence.policy, "anonymize": rules}
     here, there = both(evidence, tmp_path)
-    same_in_parts(here, there)
+    same_report(here, there)
     assert there.findings == ()
     assert there.metrics["filled_cells"] == {"cells": 0, "at_root": 0, "columns": {}}
 
@@ -254,12 +226,12 @@ def test_a_broken_release(tmp_path: Path, broken: Break) -> None:
     broken(evidence)
     here, there = both(evidence, tmp_path)
     assert BROKEN[broken] <= {found.code for found in there.findings}
-    same_in_parts(here, there)
+    same_report(here, there)
 
 
 def test_a_trace_of_another_length(tmp_path: Path) -> None:
     evidence = make_evidence()
     del evidence.release[-1]
     here, there = both(evidence, tmp_path)
-    same_in_parts(here, there)
+    same_report(here, there)
     assert {found.code for found in there.violations} == {"release-count"}

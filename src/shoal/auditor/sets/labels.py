@@ -12,7 +12,7 @@ from shoal.auditor.checks import Answer
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
-from shoal.auditor.sets.blocks import Blocks
+from shoal.auditor.sets.blocks import Blocks, own_labels
 from shoal.auditor.sets.counting import find
 from shoal.auditor.sets.promise import Generalization, SetPromise
 from shoal.auditor.sets.records import TRUTH, Look, Records, different, look_at, once, ordered, sets_check
