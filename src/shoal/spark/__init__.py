@@ -21,8 +21,8 @@ A batch of z-anonymity, step by step:
 Other families differ in steps 4 to 6. ``tuples/`` and ``flexible/`` learn cuts, decide shards of similar rows, and
 then the rows that are left over in one more shard. ``sets/``: the driver searches, tasks that keep the records answer
 with counts. ``streams/`` repeats the steps for every micro-batch: plan, decide into a hidden folder, store the state of
-the shards, commit, publish. ``auditor/`` shares no code with any of this: files become messages to bins of rows, bins
-give results (``auditor/engine.py``).
+the shards, commit, publish. The auditor shares no code with any of
+this: ``shoal.auditor.spark`` runs its checks on parts of tables.
 
 Words: a *block* is many rows as one value of Spark; a *shard* decides some of the records; a *range* or *part* is some
 of the output; a *note* is what a shard reports next to its decisions; an *attempt* is one try to decide a micro-batch;
