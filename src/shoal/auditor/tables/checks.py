@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -24,14 +25,16 @@ _MERGE: Final = "Merge classes by generalizing more, or remove these rows."
 def look_at(
     classes: Relation, checks: Iterable[Check], promise: TablePromise, column: str | None = None
 ) -> Iterator[Finding]:
-    """What the checks whose bounds are promised find; sentences name the column and the bounds."""
+    """What the checks whose bounds are promised find; sentences name the column and have the bounds."""
     for one in checks:
         bounds = {key: getattr(promise, key) for key in one.needs}
         for found in one(classes, promise) if None not in bounds.values() else ():
-            words = found.sentence.removesuffix(".")
-            words = words if column is None else f"Column {column}: {words[0].lower()}{words[1:]}"
-            shown = ", ".join(f"{key} = {bound}" for key, bound in bounds.items())
-            yield replace(found, sentence=f"{words} ({shown}).")
+            words = found.sentence if promise.person is not None else found.sentence.replace("k people", "k rows")
+            for key, bound in bounds.items():
+                if bound is not True:
+                    words = re.sub(rf"\b{key}\b", str(bound) if isinstance(bound, int) else f"{key} = {bound}", words)
+            named = f"Column {column}: {words[0].lower()}{words[1:]}" if column is not None else words
+            yield replace(found, sentence=named)
 
 
 @check(
@@ -44,7 +47,7 @@ def no_rows(_: Relation, rows: int) -> int:
 
 
 @_of_classes(
-    "below-k", "Rows are in classes of fewer than k people (without a column of people: of fewer than k rows).",
+    "below-k", "Rows are in classes of fewer than k people.",
     needs=("k",),
     advice="Anyone who knows a person's quasi-identifiers finds the person among fewer than k: generalize more, or "
     "remove these rows.",
@@ -83,8 +86,8 @@ def below_entropy_l(classes: Relation, promise: TablePromise) -> int:
 
 @_of_classes(
     "below-recursive-l",
-    "Rows are in classes whose most frequent value is not rarer than c times all from the l-th most frequent on.",
-    needs=("recursive_l",), advice=f"The rarer values do not outweigh the most frequent one. {_MERGE}",
+    "Rows are in classes whose most frequent value outweighs the rarer ones by more than recursive_l allows.",
+    needs=("recursive_l",), advice=f"It is not rarer than c times all values from the l-th most frequent on. {_MERGE}",
 )  # fmt: skip
 def below_recursive_l(classes: Relation, promise: TablePromise) -> int:
     """Rows of classes whose most frequent value is too frequent: c must be larger than their ratio."""
@@ -131,7 +134,7 @@ def not_in_population(classes: Relation, _: TablePromise) -> int:
 
 
 @_of_classes(
-    "outside-presence", "People of the population are in the table with a probability outside the promise.",
+    "outside-presence", "People of the population are in the table with a probability outside presence.",
     needs=("presence",),
     advice="Anyone who knows that a person could be in the table learns whether the person is: publish another sample.",
 )  # fmt: skip
