@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
-from shoal.auditor.z.pseudonyms import (
+from shoal.auditor.z.patterns import (
     _log_tail,
     digits_of,
     is_alike,

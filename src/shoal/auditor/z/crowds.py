@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.sorting import order_of
-from shoal.auditor.z.evidence import Columns, numbered
+from shoal.auditor.z.evidence import Columns, numbered, picked
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.residual import Climbs, strict_crowds
@@ -99,24 +100,17 @@ def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation
     """
     start = clock.starts(rows["record"])
     order = order_of(start, rows["time"], rows["record"])
+    rows, start = picked(rows, order), start[order]
     labels, (known, published) = numbered(rows[f"true {attribute.name}"], rows[f"released {attribute.name}"])
-    known, published, start, time = known[order], published[order], start[order], rows["time"][order]
-    paths, person = Paths(labels, attribute.hierarchy), rows.codes("person")[order]
+    paths, z = Paths(labels, attribute.hierarchy), rows[f"z {attribute.name}"]
     is_out, level = published >= 0, paths.level(known, published)
     wrong = is_out & (level < 0)
     if has_levels:
-        passed = rows[f"level {attribute.name}"][order]
-        wrong |= is_out & (level != passed)
-        level = passed
+        wrong |= is_out & (level != rows[f"level {attribute.name}"])
+        level = rows[f"level {attribute.name}"]
     owner, step, label = paths.expand(known, np.where(level >= 0, level, _WHOLE_PATH))
-    # Nothing counts across a restart of the stream: every start has its own labels.
-    label += start[owner] * (int(label.max(initial=0)) + 1)
-    if attribute.generalizes and attribute.residual == "strict":
-        climbs = Climbs(owner, step == 0, paths.length(known)[owner] - 1 - step, label)
-        crowd = strict_crowds(climbs, person, _expiry(time, start, attribute.window_ns), attribute.z)
-    else:
-        crowd = crowds(label, person[owner], time[owner], attribute.window_ns, ties_together=False)
-    z = rows[f"z {attribute.name}"][order]
+    climbs = Climbs(owner, step == 0, paths.length(known)[owner] - 1 - step, label)
+    crowd = _behind(attribute, climbs, start, rows)
     final, enough = step == level[owner], crowd >= np.maximum(z, attribute.z)[owner]
     failed, better = np.zeros((2, len(rows)), np.bool_)
     failed[owner[final & ~enough]] = better[owner[~final & enough]] = True
@@ -127,10 +121,18 @@ def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation
         "below": failed & is_out, "unfounded": (failed & ~is_out) | (level >= paths.length(known)),
         "general": better & (level >= 0), "held": better & (level < 0),
     }  # fmt: skip
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    found = {name: column[back] for name, column in found.items()}
     return rows.having(**found, **{f"held {attribute.name}": found["held"]})
+
+
+def _behind(attribute: Attribute, climbs: Climbs, start: Ints, rows: Relation) -> Ints:
+    """Count the people who count for each label of each record when it was decided; rows come in this order."""
+    owner, person, time = climbs.owner, rows.codes("person"), rows["time"]
+    # Nothing counts across a restart of the stream: every start has its own labels.
+    label = climbs.label + start[owner] * (int(climbs.label.max(initial=0)) + 1)
+    if attribute.generalizes and attribute.residual == "strict":
+        expiry = _expiry(time, start, attribute.window_ns)
+        return strict_crowds(replace(climbs, label=label), person, expiry, attribute.z)
+    return crowds(label, person[owner], time[owner], attribute.window_ns, ties_together=False)
 
 
 def check_counted(attribute: Attribute, rows: Relation, *, is_final: bool) -> Found:

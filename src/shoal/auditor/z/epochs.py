@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from shoal.auditor.checks import Answer, Found, all_found, check, look
+from shoal.auditor.counting import sum_by
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
@@ -23,7 +24,8 @@ from shoal.auditor.z.people import Counts
 from shoal.auditor.z.promise import Target, ZPromise
 
 _WORST: Final = 10
-_TESTS: Final[dict[str, Callable[[Any], Any]]] = {
+_Test = Callable[[Ints], Bools]
+_TESTS: Final[dict[str, _Test]] = {
     "1 (unique)": lambda size: np.equal(size, 1),
     **{f"{level} or more": partial(np.less_equal, level) for level in (2, 3, 4)},
 }
@@ -39,44 +41,33 @@ def check_epochs(place: Place, promise: ZPromise, rows: Table, counts: Counts, n
         metrics["smallest_k"] = found.least.get("smallest_k")
         for what in ("rows", "people"):
             metrics[f"{what}_below_k_share"] = _ratio(found.sums.get(f"{what} below", 0), found.sums.get(what, 0))
-    shown: dict[int, Epoch] = {}
-    for part in place.divide(rows, ("shown epoch",), partial(_epochs_of, promise)):
-        shown |= part
-    metrics["epochs"] = _describe(promise, shown, counts.active, counts.people or None)
+    parts = place.divide(rows, ("shown epoch",), partial(_set_sizes, promise))
+    shown = np.concatenate([np.zeros((4, 0), np.int64), *parts], axis=1)
+    metrics["epochs"] = _describe(promise, shown, counts)
     if target is not None:
-        met = sum(int(one.sizes[one.sizes >= target.k].sum()) >= target.p * one.shown for one in shown.values())
-        metrics["target"] = {"k": target.k, "p": target.p, "epochs_shown": len(shown), "epochs_met": met}
-        notes.findings += target_missed(NO_ROWS, len(shown), met)
+        epoch, size, people, _ = shown
+        at = dense(epoch)
+        met = int((sum_by(at, people * (size >= target.k), 0) >= target.p * sum_by(at, people, 0)).sum())
+        epochs = len(distinct(epoch))
+        metrics["target"] = {"k": target.k, "p": target.p, "epochs_shown": epochs, "epochs_met": met}
+        notes.findings += target_missed(NO_ROWS, epochs, met)
 
 
 # ---- sets of values
 
 
-@dataclass(slots=True)
-class Epoch:
-    """The people of an epoch, by the set of values that was released of them."""
+def _set_sizes(promise: ZPromise, rows: Relation) -> npt.NDArray[np.int64]:
+    """Group the pseudonyms of every epoch by their sets of values.
 
-    shown: int
-    """People with a released row."""
-    sizes: Ints
-    """How many people share each set, for every set."""
-    visible: Ints
-    """The same without the empty set."""
-
-
-def _epochs_of(promise: ZPromise, rows: Relation) -> dict[int, Epoch]:
-    """Group the pseudonyms of every epoch by their sets of values."""
+    Returns rows of epoch, size (how many share a set), people with a set of this size, whether the set is empty.
+    """
     rows = rows.take(rows["readable"] & (rows.codes("pseudonym") >= 0))
     numbers, epoch = distinct(rows["shown epoch"]), dense(rows["shown epoch"])
     groups = group_sets(epoch, rows.codes("pseudonym"), _items(promise, rows))
-    order = np.argsort(groups.epoch, kind="stable")
-    bounds = np.searchsorted(groups.epoch[order], np.arange(len(numbers) + 1))
-    people, is_visible = groups.people[order], groups.length[order] > 0
-    found = {}
-    for at, number in enumerate(numbers.tolist()):
-        own = slice(bounds[at], bounds[at + 1])
-        found[number] = Epoch(int(people[own].sum()), people[own], people[own][is_visible[own]])
-    return found
+    is_empty = (groups.length == 0).astype(np.int64)
+    of_kind = dense(groups.epoch, groups.people, is_empty)
+    first, size = firsts(of_kind), groups.people[firsts(of_kind)]
+    return np.stack((numbers[groups.epoch[first]], size, size * np.bincount(of_kind), is_empty[first]))
 
 
 def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
@@ -89,65 +80,51 @@ def _items(promise: ZPromise, rows: Relation) -> list[Ints]:
     return items
 
 
-def _describe(
-    promise: ZPromise, shown: dict[int, Epoch], active: dict[int, int], everyone: int | None
-) -> dict[str, Any]:
+def _describe(promise: ZPromise, shown: npt.NDArray[np.int64], counts: Counts) -> dict[str, Any]:
     """Return the shares of people by how many others have the same released set in the epoch.
 
     Over (a) all people of the truth, those without a released row sharing the empty set; (b) people active in
     the epoch, the same way; (c) people with a released row. Within an epoch a pseudonym is a person.
     """
-    numbers = sorted({*shown, *active})
-    if not numbers:
+    epoch, size, people, is_empty = shown
+    numbers = distinct(np.append(epoch, np.array(list(counts.active), np.int64)))
+    if not len(numbers):
         return {}
-    nobody = Epoch(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    epochs = [shown.get(number, nobody) for number in numbers]
-    populations = None if everyone is None else [active.get(number, 0) for number in numbers]
-    return {
-        "count": len(numbers),
-        "shares": {
-            name: {
-                "all": everyone and _with_silent(epochs, [everyone] * len(epochs), test),
-                "active": populations and _with_silent(epochs, populations, test),
-                "shown": _ratio(sum(_passing(one.sizes, test) for one in epochs), sum(one.shown for one in epochs)),
-            }
-            for name, test in _TESTS.items()
-        },
-        "worst": _worst(epochs, [number * (promise.rotation_ns / 1e9) for number in numbers], populations),
+    at, visible = np.searchsorted(numbers, epoch), is_empty == 0
+    seen = sum_by(at[visible], people[visible], len(numbers))
+    active = np.array([counts.active.get(number, 0) for number in numbers.tolist()])
+
+    def share(test: _Test, population: Ints) -> float | None:
+        silent = np.maximum(population - seen, 0)
+        hits = int(people[visible & test(size)].sum()) + int(silent[test(silent)].sum())
+        return _ratio(hits, int(population.sum())) if counts.people else None
+
+    shares = {
+        name: {
+            "all": share(test, np.full(len(numbers), counts.people)),
+            "active": share(test, active),
+            "shown": _ratio(int(people[test(size)].sum()), int(people.sum())),
+        }
+        for name, test in _TESTS.items()
     }
-
-
-def _passing(sizes: Ints, test: Callable[[Any], Any]) -> int:
-    return int(sizes[test(sizes)].sum())
-
-
-def _with_silent(epochs: Sequence[Epoch], population: list[int], test: Callable[[Any], Any]) -> float | None:
-    """Return the share of people who pass the test; people without a released value share the empty set."""
-    hits = 0
-    for epoch, people in zip(epochs, population, strict=True):
-        silent = max(people - int(epoch.visible.sum()), 0)
-        hits += _passing(epoch.visible, test) + silent * bool(test(silent))
-    return _ratio(hits, sum(population))
+    everyone = sum_by(at, people, len(numbers))
+    unique = sum_by(at, people * (size == 1), len(numbers))
+    lone = np.divide(unique, everyone, out=np.zeros(len(numbers)), where=everyone > 0)
+    worst = [
+        {
+            "start_s": int(numbers[place]) * (promise.rotation_ns / 1e9),
+            "active": int(active[place]) if counts.people else None,
+            "shown": int(everyone[place]),
+            "unique_share": float(lone[place]),
+        }
+        for place in np.lexsort((-unique, -lone))[:_WORST].tolist()
+        if unique[place]
+    ]
+    return {"count": len(numbers), "shares": shares, "worst": worst}
 
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _worst(epochs: Sequence[Epoch], starts: list[float], active: list[int] | None) -> list[dict[str, Any]]:
-    unique = [int((epoch.sizes == 1).sum()) for epoch in epochs]
-    share = [count / epoch.shown if epoch.shown else 0.0 for count, epoch in zip(unique, epochs, strict=True)]
-    ranked = sorted(range(len(epochs)), key=lambda at: (-share[at], -unique[at]))[:_WORST]
-    return [
-        {
-            "start_s": starts[at],
-            "active": None if active is None else active[at],
-            "shown": epochs[at].shown,
-            "unique_share": share[at],
-        }
-        for at in ranked
-        if unique[at]
-    ]
 
 
 # ---- combine

@@ -173,7 +173,7 @@ def _is_misplaced(both: npt.NDArray[np.int64]) -> Bools:
     )
     stage[order] = np.cumsum(is_next)
     has_waited = waited > 0
-    wrong = _is_behind(stage) | (_is_behind(rank) & ~has_waited)
+    wrong: Bools = _is_behind(stage) | (_is_behind(rank) & ~has_waited)
     wrong[has_waited] |= _is_behind(rank[has_waited])
     return wrong
 
