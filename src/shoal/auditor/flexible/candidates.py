@@ -24,7 +24,7 @@ _AT_ONCE: Final = 200_000
 _ENOUGH: Final = 10_000
 """In a larger group no further candidates are counted: it is large enough."""
 _MOST_COVERED: Final = 200_000_000
-_MOST_GATHERED: Final = 5_000_000
+_MOST_GATHERED: Final = 1_000_000
 """Where rows are on many machines: of more rows no candidates are counted."""
 _QUANTILES: Final = {"least": 0.0, "1%": 0.01, "10%": 0.1, "median": 0.5, "90%": 0.9}
 
