@@ -504,14 +504,14 @@ MUTANTS: Final = (
         "tests/auditor/flexible/test_planted.py",
     ),
     Mutant(
-        "auditor/tuples/ordered.py",
+        "auditor/tuples/order_checks.py",
         "the auditor overlooks records decided too late",
         "return 0 if known.promise.may_be_late else _late(entries, known)",
         "return 0",
         "tests/auditor/tuples/test_planted.py",
     ),
     Mutant(
-        "auditor/tuples/ordered.py",
+        "auditor/tuples/order_checks.py",
         "the auditor overlooks stale clusters",
         "(age > np.uint64(max(known.promise.reuse, 0)))",
         "(age > np.uint64(2**63))",

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.counting import shared_codes, spelt_codes
+from shoal.auditor.counting import shared_codes
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.rows.attributes import Attribute
 
 _SENTENCE = "A row spells a value differently from other rows; this distinguishes it."
 
@@ -102,12 +101,3 @@ def _written(column: Any) -> Any:
         return column.cast(TEXT)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # bytes that are not text
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], TEXT)
-
-
-def check_row_spelling(
-    release: Rows, truth: Rows | None, attributes: Iterable[Attribute], unchanged: Iterable[str], notes: Notes
-) -> None:
-    """Check the columns of tuples: quasi-identifiers, and columns that are published unchanged."""
-    generalized = {attribute.name: attribute.code for attribute in attributes}
-    kept = {name: spelt_codes(name, truth, release)[2] for name in unchanged} if truth is not None else {}
-    check_spelling(release, truth, generalized, kept, notes)

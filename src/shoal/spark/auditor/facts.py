@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +11,7 @@ from shoal.auditor.layout import count_odd_rows
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.hidden_data import Hidden
-from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
-from shoal.auditor.rows.attributes import read_attribute
-from shoal.auditor.rows.quasi import RangeFacts, unit_facts
-from shoal.auditor.rows.rules import LabelRule, NumberRule
+from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, has_row_column
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED, Verdicts
 from shoal.spark.auditor.shares import Share
 
@@ -59,40 +54,6 @@ class FileFacts:
     def first(self, share: Share) -> int:
         """The number of the first row of a file."""
         return sum(rows for (role, at), rows in self.rows.items() if role == share.role and at < share.number)
-
-
-@dataclass(slots=True)
-class QuasiFacts(FileFacts):
-    """Facts of files with quasi-identifiers."""
-
-    spans: dict[str, RangeFacts] = field(default_factory=dict)
-    is_strange: bool = False
-    """Whether a released label is not in its hierarchy."""
-
-    def add_quasi(self, other: QuasiFacts) -> None:
-        """Add the facts of other files."""
-        self.add(other)
-        for name, spans in other.spans.items():
-            self.spans[name] = self.spans.get(name, RangeFacts()) | spans
-        self.is_strange |= other.is_strange
-
-    def has_strange(self, columns: Collection[str]) -> bool:
-        """Whether the release has other columns, or labels that it must not have."""
-        return self.is_strange or any(name not in columns for name in self.columns.get("release", ()))
-
-    def describe_quasi(self, share: Share, policy: Policy, quasi: Iterable[Any]) -> tuple[Rows, Rows]:
-        """Read a file and take over what it shows; return the release and the truth, one of them empty."""
-        rows = share.read()
-        self.describe(share, rows, policy)
-        sides = (rows, NO_ROWS)
-        if share.role == "truth":
-            sides = NO_ROWS, by_stream(rows, policy.section("stream"))
-        for rule in quasi:
-            if isinstance(rule, NumberRule):
-                self.spans[rule.name] = unit_facts(rule, *sides)
-            elif isinstance(rule, LabelRule) and share.role == "release":
-                self.is_strange |= bool(read_attribute(rule, rows, NO_ROWS).faults["unknown-label"].any())
-        return sides
 
 
 @dataclass(slots=True)
