@@ -6,11 +6,8 @@ the rows. Then rows are divided: by class, by cluster, by person, and along the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -38,23 +35,13 @@ from shoal.auditor.rows.entries import has_columns
 from shoal.auditor.rows.identifiers import have_identifiers, look_for_identifiers
 from shoal.auditor.rows.membership import look_at_membership
 from shoal.auditor.rows.quasi import Quasi, RangeColumn
-from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, shown, true
+from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, true
 from shoal.auditor.rows.spelling import look_at_spelling
-from shoal.auditor.rows.texts import kept, matched, only_columns, united
+from shoal.auditor.rows.texts import kept, matched, only_columns
 from shoal.auditor.rows.unchanged import look_at_unchanged
 from shoal.auditor.trace import SUPPRESSED
-from shoal.auditor.tuples.diversity.diversity import (
-    TOO_MANY,
-    Promised,
-    class_shape,
-    count_values,
-    look_at_diversity,
-    with_class_measures,
-    worst_of,
-)
-from shoal.auditor.tuples.diversity.diversity import measure_classes as measure_diversity
-from shoal.auditor.tuples.diversity.references import RECORDED, columns_of_formation, look_at_references, read_recorded
-from shoal.auditor.tuples.diversity.sensitive import Sensitive, sensitive_columns
+from shoal.auditor.tuples.diversity.audit import Rows, look_at_values
+from shoal.auditor.tuples.diversity.references import columns_of_formation
 from shoal.auditor.tuples.groups import look_at_clusters
 from shoal.auditor.tuples.history import Times, look_at_history, note_history
 from shoal.auditor.tuples.loss import Losses, sum_losses
@@ -151,7 +138,7 @@ class _Audit:
             self.notes.skip("Rows at the root were assumed to be suppressed and not counted in classes: no trace.")
         self._say_without_trace()
         rows, shape = self._classes(rows, shape)
-        self._diversity(rows, shape, self._texts_of_records())
+        look_at_values(self.place, self.promise, Rows(rows, shape, self._texts_of_records()), self.notes)
 
     def _are_people(self) -> bool:
         """Whether the truth has no person twice: then rows are people."""
@@ -217,7 +204,7 @@ class _Audit:
         if not is_linked:
             rows, own = self._unlinked(are_people=False)
             rows, own = self._classes(rows, own)
-            self._diversity(rows, own, texts, measure_only=True)
+            look_at_values(place, promise, Rows(rows, own, texts, is_checked=False), notes)
             self._say_without_values("the trace does not fit the release")
             return
         rows, own = self._linked(decisions, shape, ordered)
@@ -230,7 +217,16 @@ class _Audit:
         self._clusters(rows)
         if self.has_truth:
             self._history(rows, ordered)
-        self._diversity(rows, own, texts, (formed, ordered))
+        if not self.has_truth:
+            self._say_without_values("no truth")
+        look_at_values(place, promise, Rows(rows, own, texts, ordered, formed), notes)
+
+    def _texts_of_records(self) -> Table | None:
+        """The sensitive values of records."""
+        if not self.has_truth:
+            return None
+        names = map(true, (*self.promise.sensitive, *self.promise.generalized))
+        return self._only(self.records, self.reader.record_shape, ("record", *names))[0]
 
     def _without_records(self, rows: Table, shape: Shape) -> tuple[Table, Shape]:
         """Rows without what only checks next to their records look at."""
@@ -320,73 +316,6 @@ class _Audit:
         look_at_unchanged(place, rows, self.policy, promise, readable, notes)
         return rows, shape
 
-    # ---- diversity
-
-    def _diversity(
-        self, rows: Table, shape: Shape, texts: list[tuple[Table, str]], traced: tuple[Any, Ordered] | None = None,
-        *, measure_only: bool = False,
-    ) -> None:  # fmt: skip
-        """Check l, entropy l and t; ``traced``: what the trace says of clusters, if rows are linked to it."""
-        promise, place = self.promise, self.place
-        if not promise.sensitive and not (traced and promise.generalized):
-            return
-        names = (*promise.sensitive, *(promise.generalized if traced and self.has_truth else ()))
-        recorded = self._recorded() if traced else None
-        tables = [(self._only(rows, shape, ("row", *map(shown, names)))[0], "row"), *texts]
-        if traced and not self.has_truth:
-            self._say_without_values("no truth")
-        columns = sensitive_columns(place, promise, names, tables, _values_of(recorded))
-        overall: dict[str, Counter[str | None]] = {name: Counter() for name in names}
-        for counts in place.divide(rows, ("row",), partial(count_values, columns)):
-            for name, own in counts.items():
-                overall[name].update(own)
-        columns = tuple(replace(column, overall=overall[column.name]) for column in columns)
-        wanted = promise.diversity
-        is_promised = not measure_only and any(level is not None for level in (wanted.l, wanted.entropy_l, wanted.t))
-        small = _diversity_shape(columns)
-        table = place.each(rows, partial(_for_diversity, tuple(small)), small)
-        small = {**small, **class_shape(columns)}
-        table = place.regroup(table, ("class",), partial(with_class_measures, columns), small)
-        found = all_found(place.divide(table, ("class",), partial(measure_diversity, columns)))
-        self.notes.findings += found.findings if is_promised else []
-        if any(overall.values()):
-            self.notes.metrics.update(worst_of(found, columns))
-        promised = Promised(columns, promise, bool(traced and traced[1].has_events), recorded is not None, is_promised)
-        if recorded is not None:
-            small = {**small, **RECORDED}
-            table = place.both(table, place.read("trace", read_recorded, RECORDED), ("group",), united, small)
-        by = ("group",) if traced else ("class",)
-        self._of_clusters(self._found(table, by, partial(look_at_diversity, promised)), columns, any(overall.values()))
-        if recorded is not None and traced and self.has_truth and traced[1].times is not None:
-            self._add(look_at_references(place, traced[0], recorded, columns, traced[1], promise))
-
-    def _texts_of_records(self) -> list[tuple[Table, str]]:
-        """The sensitive values of records, and the key to divide them by."""
-        if not self.has_truth:
-            return []
-        names = map(true, (*self.promise.sensitive, *self.promise.generalized))
-        return [(self._only(self.records, self.reader.record_shape, ("record", *names))[0], "record")]
-
-    def _recorded(self) -> Relation | None:
-        """The references of t that the trace records, if they are needed."""
-        if not self.promise.diversity.needs_reference:
-            return None
-        if "reference" not in self.place.outline("trace").columns:
-            self.notes.unchecked("t was not checked: the trace has no column reference.")
-            return None
-        return self.place.gather(self.place.read("trace", read_recorded, RECORDED))
-
-    def _of_clusters(self, found: Found, columns: Sequence[Sensitive], is_known: bool) -> None:  # noqa: FBT001 - private
-        if found.sums.get(TOO_MANY):
-            self.notes.skip(
-                "Whether clusters stayed diverse as rows reused them was checked only at the end: too many values."
-            )
-        if is_known and found.sums.get("in clusters"):
-            worst = worst_of(found, columns)
-            self.notes.metrics["worst_cluster"] = {
-                f"{name} {column}": value for name, own in worst.items() for column, value in own.items()
-            }
-
 
 def _have_one_record(records: Relation) -> bool:
     person = records.codes("person")[records["usable"]]
@@ -431,25 +360,3 @@ def _of_classes(quasi: Sequence[Quasi], promise: TuplePromise, rows: Relation) -
     if "person" in rows:
         found.add(look_at_shares(rows, promise.max_share))
     return found
-
-
-def _diversity_shape(columns: Sequence[Sensitive]) -> Shape:
-    own: Shape = {"row": int, "class": int, "judged": bool, "group": int, "formed": bool, "event": int}
-    return {**own, **{column.column: str for column in columns}}
-
-
-def _for_diversity(names: tuple[str, ...], rows: Relation) -> Relation:
-    """The columns that diversity is about; without a trace rows are in no cluster."""
-    if "group" not in rows:
-        nowhere = np.full(len(rows), -1, np.int64)
-        rows = rows.having(group=nowhere, event=nowhere, formed=np.zeros(len(rows), np.bool_))
-    return rows.only(*names)
-
-
-def _values_of(recorded: Relation | None) -> list[tuple[str, str]]:
-    """The different values of references, with their columns."""
-    if recorded is None:
-        return []
-    names, values = recorded["reference column"], recorded["reference value"]
-    pairs = np.unique(np.stack([names.codes, values.codes]), axis=1).T.tolist() if len(recorded) else []
-    return [(names.texts[name], values.texts[value]) for name, value in pairs if name >= 0 and value >= 0]
