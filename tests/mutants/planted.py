@@ -497,10 +497,10 @@ MUTANTS: Final = (
         "tests/auditor/flexible/test_planted.py",
     ),
     Mutant(
-        "auditor/flexible/trace.py",
+        "auditor/flexible/checks.py",
         "the auditor accepts suppressed records",
-        'notes.violation("suppressed", sentence, count=int((verdict == SUPPRESSED).sum()))',
-        "",
+        'return entries["verdict"] == SUPPRESSED',
+        'return entries["verdict"] < -1',
         "tests/auditor/flexible/test_planted.py",
     ),
     Mutant(

@@ -10,7 +10,7 @@ from shoal.observe.observer import Observer
 from shoal.pipeline import Pipeline
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
-from tests.spark.auditor.test_flexible import same
+from tests.auditor.in_parts import same_report
 from tests.spark.flexible.test_shards import ROWS, method, promise, records
 from tests.spark.scene import Stage
 
@@ -34,7 +34,7 @@ def test_a_run_is_anonymous_on_the_union(session: Any, stage: Stage) -> None:
     )
     assert report.ok, report
     assert not {finding.code for finding in report.findings} - {"pending"}, report
-    same(report, shoal.spark.audit(
+    same_report(report, shoal.spark.audit(
         str(stage.folder / "there"), str(stage.folder / "in"), str(stage.folder / "there.trace.parquet"),
         str(stage.folder / "there.toml"),
     ))  # fmt: skip

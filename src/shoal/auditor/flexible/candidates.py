@@ -24,10 +24,9 @@ _AT_ONCE: Final = 200_000
 _ENOUGH: Final = 10_000
 """In a larger group no further candidates are counted: it is large enough."""
 _MOST_COVERED: Final = 200_000_000
-_MOST_GATHERED: Final = 5_000_000
+_MOST_GATHERED: Final = 1_000_000
 """Where rows are on many machines: of more rows no candidates are counted."""
 _QUANTILES: Final = {"least": 0.0, "1%": 0.01, "10%": 0.1, "median": 0.5, "90%": 0.9}
-_MIXERS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +216,9 @@ def _distinct(items: Ints, stamp: Ints) -> int:
 
 
 def _same_sets(owner: Ints, group: Ints, count: int) -> Ints:
-    """Number owners so that those with the same groups share a number: by length and two mixed sums."""
+    """Number owners so that those with the same groups share a number: by length and two sums of random numbers."""
     end = np.cumsum(np.bincount(owner, minlength=count))
     begin = np.append(0, end[:-1])
-    sums = []
-    for mixer in _MIXERS:
-        mixed = (group.astype(np.uint64) + np.uint64(1)) * np.uint64(mixer)
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        total = np.append(np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64))
-        sums.append((total[end] - total[begin]).view(np.int64))
-    return dense(end - begin, *sums)
+    drawn = np.random.default_rng(0).integers(-(2**63), 2**63, (2, int(group.max(initial=0)) + 1))
+    total = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(drawn[:, group], axis=1)], axis=1)
+    return dense(end - begin, *(total[:, end] - total[:, begin]))
