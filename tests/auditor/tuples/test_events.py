@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
-from shoal.auditor.tuples.ordered import log_chance
+from shoal.auditor.tuples.order_checks import log_chance
 from shoal.methods.tuples import publisher as tuple_publisher
 from shoal.testing.driving import batches_of
 from tests.auditor.tuples.naive import SECOND, Run, records

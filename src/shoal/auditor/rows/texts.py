@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.reading.columns import Bools, Ints, plain
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Texts, place_of
 
+_MANY: Final = 50_000
+
+
+class ArrowTexts(Sequence[str]):
+    """Very many texts, which Python would need several times their memory for."""
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._column[at].as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._column.to_pylist())
+
+    def index(self, value: str, *_: Any) -> int:
+        """The place of a text."""
+        found: int = pc.index(self._column, pa.scalar(value, self._column.type)).as_py()
+        return found
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and self.index(value) >= 0
+
 
 def texts_of(rows: Rows, name: str) -> Texts:
     """Read a column as texts."""
-    texts, (codes,) = shared_codes(rows.text(name))
-    return Texts(codes, texts)
+    column = rows.text(name)
+    if pa.types.is_dictionary(column.type):
+        texts, (codes,) = shared_codes(column)
+        return Texts(codes, texts)
+    encoded = column.combine_chunks().dictionary_encode()
+    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
+    many = len(encoded.dictionary) > _MANY
+    return Texts(codes, ArrowTexts(encoded.dictionary) if many else encoded.dictionary.to_pylist())
 
 
 def spelt_alike(column: Texts) -> Texts:

@@ -6,9 +6,7 @@ the rows. Then rows are divided: by class, by cluster, by person, and along the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -35,25 +33,15 @@ from shoal.auditor.rows.classes import (
 from shoal.auditor.rows.entries import has_columns
 from shoal.auditor.rows.identifiers import have_identifiers, look_for_identifiers
 from shoal.auditor.rows.membership import look_at_membership
-from shoal.auditor.rows.quasi import Quasi
-from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, shown, true
+from shoal.auditor.rows.quasi import Quasi, RangeColumn
+from shoal.auditor.rows.reading import RowReader, quasi_identifiers, require_columns, true
 from shoal.auditor.rows.spelling import look_at_spelling
-from shoal.auditor.rows.texts import kept, matched, only_columns, united
+from shoal.auditor.rows.texts import kept, matched, only_columns
 from shoal.auditor.rows.unchanged import look_at_unchanged
 from shoal.auditor.sorting import distinct
 from shoal.auditor.trace import SUPPRESSED
-from shoal.auditor.tuples.diversity.diversity import (
-    TOO_MANY,
-    Promised,
-    class_shape,
-    count_values,
-    look_at_diversity,
-    with_class_measures,
-    worst_of,
-)
-from shoal.auditor.tuples.diversity.diversity import measure_classes as measure_diversity
-from shoal.auditor.tuples.diversity.references import RECORDED, look_at_references, read_recorded
-from shoal.auditor.tuples.diversity.sensitive import Sensitive, sensitive_columns
+from shoal.auditor.tuples.diversity.audit import Rows, look_at_values
+from shoal.auditor.tuples.diversity.references import columns_of_formation
 from shoal.auditor.tuples.groups import look_at_clusters
 from shoal.auditor.tuples.history import Times, look_at_history, note_history
 from shoal.auditor.tuples.loss import Losses, sum_losses
@@ -116,15 +104,16 @@ class _Audit:
         """Check everything that can be checked."""
         place, reader = self.place, self.reader
         self._add(look_at_spelling(place, reader))
-        released = place.read("release", reader.released, reader.released_shape)
-        records = place.read("truth", reader.records, reader.record_shape) if self.has_truth else None
-        found = self._looked(released, ("row",), partial(look, checks=OF_RELEASE))
+        # Tables are attributes so that they can be forgotten: others have all of them that is still needed.
+        self.released = place.read("release", reader.released, reader.released_shape)
+        self.records = place.read("truth", reader.records, reader.record_shape) if self.has_truth else None
+        found = self._looked(self.released, ("row",), partial(look, checks=OF_RELEASE))
         self.has_strange_labels = any(finding.code == "unknown-label" for finding in found)
         self.notes.metrics["released_rows"] = place.outline("release").rows
         if self.has_trace:
-            self._with_trace(released, records)
+            self._with_trace()
         else:
-            self._without_trace(released, records)
+            self._without_trace()
 
     def _add(self, findings: Iterable[Finding]) -> None:
         self.notes.findings += merged(findings)
@@ -143,18 +132,17 @@ class _Audit:
 
     # ---- without the trace
 
-    def _without_trace(self, released: Table, records: Table) -> None:
-        are_people = self._are_people(records)
-        rows, shape = self._unlinked(released, records, are_people=are_people)
+    def _without_trace(self) -> None:
+        rows, shape = self._unlinked(are_people=self._are_people())
         if self.promise.shows_suppressed:
             self.notes.skip("Rows at the root were assumed to be suppressed and not counted in classes: no trace.")
         self._say_without_trace()
         rows, shape = self._classes(rows, shape)
-        self._diversity(rows, shape, records)
+        look_at_values(self.place, self.promise, Rows(rows, shape, self._texts_of_records()), self.notes)
 
-    def _are_people(self, records: Table) -> bool:
+    def _are_people(self) -> bool:
         """Whether the truth has no person twice: then rows are people."""
-        if self.has_truth and all(self.place.divide(records, ("person",), _have_one_record)):
+        if self.has_truth and all(self.place.divide(self.records, ("person",), _have_one_record)):
             return True
         why = "the person of a row is only in the trace." if self.has_truth else "no truth."
         self.notes.skip(f"People were counted as rows, of which there are at least as many: {why}")
@@ -177,15 +165,15 @@ class _Audit:
             names = ", ".join(map(repr, self.promise.generalized))
             self.notes.skip(f"Diversity of {names}, published generalized, was not checked: {why}.")
 
-    def _unlinked(self, released: Table, records: Table, *, are_people: bool) -> tuple[Table, Shape]:
+    def _unlinked(self, *, are_people: bool) -> tuple[Table, Shape]:
         """Compare rows with the truth although it is not known which record each is of; return them as rows."""
         added: Shape = {"is_assumed_root": bool, "is_root": bool, "judged": bool}
         shape: Shape = {**self.reader.released_shape, **added, **({"person": int} if are_people else {})}
         work = partial(_with_assumptions, self.reader.quasi, self.promise.shows_suppressed, are_people)
-        rows = self.place.each(released, work, shape)
+        rows = self.place.each(self.released, work, shape)
         if self.has_truth:
             exact = self.promise.rule_of_nulls == "exact"
-            self._add(look_at_membership(self.place, rows, records, self.reader, with_nulls=exact))
+            self._add(look_at_membership(self.place, rows, self.records, self.reader, with_nulls=exact))
             self._identifiers(in_unchanged=True)
         return rows, shape
 
@@ -200,9 +188,10 @@ class _Audit:
 
     # ---- with the trace
 
-    def _with_trace(self, released: Table, records: Table) -> None:
+    def _with_trace(self) -> None:
         place, promise, notes = self.place, self.promise, self.notes
-        entries, decisions, shape = read_decisions(place, promise, records, self.reader.record_shape, notes)
+        records = self.reader.record_shape
+        decisions, shape, is_linked = read_decisions(place, promise, self.records, records, notes)
         self._add(look_at_entries(place, decisions, promise, has_truth=self.has_truth))
         ordered = pass_along(place, decisions, promise, has_truth=self.has_truth)
         self._add(ordered.findings)
@@ -211,19 +200,45 @@ class _Audit:
         notes.metrics |= ordered.metrics
         if not self.has_truth:
             self._say_without_truth()
-        if not entries.is_linked:
-            rows, own = self._unlinked(released, records, are_people=False)
+        texts = self._texts_of_records()
+        if not is_linked:
+            rows, own = self._unlinked(are_people=False)
             rows, own = self._classes(rows, own)
-            self._diversity(rows, own, records, measure_only=True)
+            look_at_values(place, promise, Rows(rows, own, texts, is_checked=False), notes)
             self._say_without_values("the trace does not fit the release")
             return
-        rows, own = self._linked(released, decisions, shape, ordered)
+        rows, own = self._linked(decisions, shape, ordered)
+        self.released = self.records = formed = None
+        if promise.diversity.needs_reference:
+            formed, _ = self._only(decisions, shape, columns_of_formation(promise))
+        del decisions
         self._rows(rows)
-        rows, own = self._classes(rows, own)
+        rows, own = self._classes(*self._without_records(rows, own))
         self._clusters(rows)
-        self._diversity(rows, own, records, (decisions, ordered))
         if self.has_truth:
             self._history(rows, ordered)
+        if not self.has_truth:
+            self._say_without_values("no truth")
+        look_at_values(place, promise, Rows(rows, own, texts, ordered, formed), notes)
+
+    def _texts_of_records(self) -> Table | None:
+        """The sensitive values of records."""
+        if not self.has_truth:
+            return None
+        names = map(true, (*self.promise.sensitive, *self.promise.generalized))
+        return self._only(self.records, self.reader.record_shape, ("record", *names))[0]
+
+    def _without_records(self, rows: Table, shape: Shape) -> tuple[Table, Shape]:
+        """Rows without what only checks next to their records look at."""
+        done = {"faults", "entry", "record", "verdict", "delay", "k", "reason", "says_reused", "reused", "time"}
+        done |= {"exists", "is_first", "counted", "is_there", *map(true, self.reader.unchanged)}
+        done |= {one.value for one in self.reader.quasi if isinstance(one, RangeColumn)}
+        return self._only(rows, shape, [name for name in shape if name not in done])
+
+    def _only(self, table: Table, shape: Shape, names: Iterable[str]) -> tuple[Table, Shape]:
+        """Some columns of a table, if it has them."""
+        own: Shape = {name: shape[name] for name in names if name in shape}
+        return self.place.each(table, partial(only_columns, tuple(own)), own), own
 
     def _say_without_truth(self) -> None:
         self.notes.skip("People were counted as rows, of which there are at least as many: no truth.")
@@ -231,12 +246,12 @@ class _Audit:
         self.notes.skip("Cells that show something although their record has nothing there were not counted: no truth.")
         self.notes.skip("Carriers of each attribute, and over what history k holds, were not counted: no truth.")
 
-    def _linked(self, released: Table, decisions: Table, shape: Shape, ordered: Ordered) -> tuple[Table, Shape]:
+    def _linked(self, decisions: Table, shape: Shape, ordered: Ordered) -> tuple[Table, Shape]:
         """Put released rows next to what the trace and the truth say of each."""
         entries = self.place.each(decisions, _with_rows, shape)
         added: Shape = {"is_root": bool, "is_there": bool, "judged": bool, "decided": int, "decided_by": int}
         own: Shape = {**self.reader.released_shape, **shape, **added}
-        return self.place.both(released, entries, ("row",), partial(_link, ordered), own), own
+        return self.place.both(self.released, entries, ("row",), partial(_link, ordered), own), own
 
     def _rows(self, rows: Table) -> None:
         """Check row by row."""
@@ -301,73 +316,6 @@ class _Audit:
         look_at_unchanged(place, rows, self.policy, promise, readable, notes)
         return rows, shape
 
-    # ---- diversity
-
-    def _diversity(
-        self, rows: Table, shape: Shape, records: Table, traced: tuple[Table, Ordered] | None = None,
-        *, measure_only: bool = False,
-    ) -> None:  # fmt: skip
-        """Check l, entropy l and t; ``traced``: the entries of the trace, if rows are linked to them."""
-        promise, place = self.promise, self.place
-        if not promise.sensitive and not (traced and promise.generalized):
-            return
-        names = (*promise.sensitive, *(promise.generalized if traced and self.has_truth else ()))
-        recorded = self._recorded() if traced else None
-        tables = [self._texts(rows, shape, "row", map(shown, names))]
-        if records is not None:
-            tables.append(self._texts(records, self.reader.record_shape, "record", map(true, names)))
-        if traced and not self.has_truth:
-            self._say_without_values("no truth")
-        columns = sensitive_columns(place, promise, names, tables, _values_of(recorded))
-        overall: dict[str, Counter[str | None]] = {name: Counter() for name in names}
-        for counts in place.divide(rows, ("row",), partial(count_values, columns)):
-            for name, own in counts.items():
-                overall[name].update(own)
-        columns = tuple(replace(column, overall=overall[column.name]) for column in columns)
-        wanted = promise.diversity
-        is_promised = not measure_only and any(level is not None for level in (wanted.l, wanted.entropy_l, wanted.t))
-        small = _diversity_shape(columns)
-        table = place.each(rows, partial(_for_diversity, tuple(small)), small)
-        small = {**small, **class_shape(columns)}
-        table = place.regroup(table, ("class",), partial(with_class_measures, columns), small)
-        found = all_found(place.divide(table, ("class",), partial(measure_diversity, columns)))
-        self.notes.findings += found.findings if is_promised else []
-        if any(overall.values()):
-            self.notes.metrics.update(worst_of(found, columns))
-        promised = Promised(columns, promise, bool(traced and traced[1].has_events), recorded is not None, is_promised)
-        if recorded is not None:
-            small = {**small, **RECORDED}
-            table = place.both(table, place.read("trace", read_recorded, RECORDED), ("group",), united, small)
-        by = ("group",) if traced else ("class",)
-        self._of_clusters(self._found(table, by, partial(look_at_diversity, promised)), columns, any(overall.values()))
-        if recorded is not None and traced and self.has_truth and traced[1].times is not None:
-            self._add(look_at_references(place, traced[0], recorded, columns, traced[1], promise))
-
-    def _texts(self, table: Table, shape: Shape, key: str, names: Iterable[str]) -> tuple[Table, str]:
-        """Some columns of texts of a table, if it has them, and the key to divide it by."""
-        own: Shape = {key: int, **{name: str for name in names if name in shape}}
-        return self.place.each(table, partial(only_columns, tuple(own)), own), key
-
-    def _recorded(self) -> Relation | None:
-        """The references of t that the trace records, if they are needed."""
-        if not self.promise.diversity.needs_reference:
-            return None
-        if "reference" not in self.place.outline("trace").columns:
-            self.notes.unchecked("t was not checked: the trace has no column reference.")
-            return None
-        return self.place.gather(self.place.read("trace", read_recorded, RECORDED))
-
-    def _of_clusters(self, found: Found, columns: Sequence[Sensitive], is_known: bool) -> None:  # noqa: FBT001 - private
-        if found.sums.get(TOO_MANY):
-            self.notes.skip(
-                "Whether clusters stayed diverse as rows reused them was checked only at the end: too many values."
-            )
-        if is_known and found.sums.get("in clusters"):
-            worst = worst_of(found, columns)
-            self.notes.metrics["worst_cluster"] = {
-                f"{name} {column}": value for name, own in worst.items() for column, value in own.items()
-            }
-
 
 def _have_one_record(records: Relation) -> bool:
     person = records.codes("person")[records["usable"]]
@@ -412,25 +360,3 @@ def _of_classes(quasi: Sequence[Quasi], promise: TuplePromise, rows: Relation) -
     if "person" in rows:
         found.add(look_at_shares(rows, promise.max_share))
     return found
-
-
-def _diversity_shape(columns: Sequence[Sensitive]) -> Shape:
-    own: Shape = {"row": int, "class": int, "judged": bool, "group": int, "formed": bool, "event": int}
-    return {**own, **{column.column: str for column in columns}}
-
-
-def _for_diversity(names: tuple[str, ...], rows: Relation) -> Relation:
-    """The columns that diversity is about; without a trace rows are in no cluster."""
-    if "group" not in rows:
-        nowhere = np.full(len(rows), -1, np.int64)
-        rows = rows.having(group=nowhere, event=nowhere, formed=np.zeros(len(rows), np.bool_))
-    return rows.only(*names)
-
-
-def _values_of(recorded: Relation | None) -> list[tuple[str, str]]:
-    """The different values of references, with their columns."""
-    if recorded is None:
-        return []
-    names, values = recorded["reference column"], recorded["reference value"]
-    pairs = np.unique(np.stack([names.codes, values.codes]), axis=1).T.tolist() if len(recorded) else []
-    return [(names.texts[name], values.texts[value]) for name, value in pairs if name >= 0 and value >= 0]

@@ -24,7 +24,7 @@ from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.rows.entries import Entries, decided_twice, read_entries, trace_row, trace_verdict
+from shoal.auditor.rows.entries import decided_twice, read_entries, trace_row, trace_verdict
 from shoal.auditor.rows.texts import kept, matched, texts_of, united
 from shoal.auditor.trace import DEAD, RELEASED, SUPPRESSED
 from shoal.auditor.tuples.promise import TuplePromise
@@ -44,8 +44,8 @@ _of_record: Final = partial(check, families=_FAMILIES, by="record", needs=("trut
 
 def read_decisions(
     place: Place, promise: TuplePromise, records: Table, shape: Shape, notes: Notes
-) -> tuple[Entries, Table, Shape]:
-    """Read the trace; return it, and its entries next to the records (None: no truth)."""
+) -> tuple[Table, Shape, bool]:
+    """Read the trace; return its entries next to the records (None: no truth), and whether it fits the release."""
     rows = place.outline("trace").rows
     # Without the truth: as many records as could be pending next to those decided, so that memory stays bounded.
     limit = 10 * rows + 10_000_000 if records is None else place.outline("truth").rows
@@ -53,9 +53,10 @@ def read_decisions(
     entries = read_entries(place, more, _OWN, notes, shows_suppressed=promise.shows_suppressed)
     if records is None:
         own: Shape = {**entries.shape, **_MARKS}
-        return entries, place.regroup(entries.table, ("record",), partial(_marked, limit), own), own
+        return place.regroup(entries.table, ("record",), partial(_marked, limit), own), own, entries.is_linked
     own = {**entries.shape, **shape, **_MARKS}
-    return entries, place.both(entries.table, records, ("record",), partial(_beside_records, limit), own), own
+    work = partial(_beside_records, limit)
+    return place.both(entries.table, records, ("record",), work, own), own, entries.is_linked
 
 
 def _more(limit: int, width: int, rows: Rows) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from shoal.auditor.findings import Finding, Severity
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.rows.texts import only_columns, stacked
+from shoal.auditor.rows.reading import true
+from shoal.auditor.rows.texts import stacked
 from shoal.auditor.tuples.diversity.sensitive import Sensitive
 from shoal.auditor.tuples.ordered import Ordered
 from shoal.auditor.tuples.promise import TuplePromise
@@ -65,15 +66,17 @@ def perhaps_wrong_reference(_: Relation, wrong: Bools, tried: Bools) -> int:
     return int((wrong & ~tried).sum())
 
 
+def columns_of_formation(promise: TuplePromise) -> tuple[str, ...]:
+    """The columns of entries that say when clusters were formed, and which values had arrived."""
+    return ("entry", "record", "row", "group", "formed", *map(true, (*promise.sensitive, *promise.generalized)))
+
+
 def look_at_references(
     place: Place, decisions: Table, recorded: Relation, columns: Sequence[Sensitive], ordered: Ordered,
     promise: TuplePromise,
 ) -> list[Finding]:  # fmt: skip
     """Check every recorded reference against the last arrivals when its cluster was formed."""
-    own: Shape = {"entry": int, "record": int, "row": int, "group": int, "formed": bool}
-    shape: Shape = {**own, **{column.true: str for column in columns}}
-    small = place.each(decisions, partial(only_columns, tuple(shape)), shape)
-    return place.along(small, ("entry",), partial(_along, recorded, tuple(columns), ordered, promise))
+    return place.along(decisions, ("entry",), partial(_along, recorded, tuple(columns), ordered, promise))
 
 
 def _along(
