@@ -87,7 +87,8 @@ def _read(promise: ZPromise, name: str, rows: Rows, first: int) -> Relation:
         value = coded(rows.text(name))
         value = value.mapped(map(plain, value.texts)) if name in promise.carry else value
     return Relation({
-        "row": np.arange(first, first + count), "number": number, "value": value, "spelling": coded(spellings_of(rows, name)),
+        "row": np.arange(first, first + count), "number": number, "value": value,
+        "spelling": coded(spellings_of(rows, name)),
         "is_text": are_text(rows, name), "is_known": np.zeros(count, np.bool_),
     })  # fmt: skip
 
