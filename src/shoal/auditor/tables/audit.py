@@ -76,7 +76,7 @@ def audit_tables(place: Place, policy: Policy) -> AuditReport:
     """Check a table, wherever its rows are."""
     promise = read_promise(policy)
     table = _read(place, TABLE, promise.columns, promise.person)
-    values = _values(place, table, promise)
+    values = [*_values(place, table, promise)]
     found = all_found(place.divide(table, promise.quasi, partial(look_at_classes, promise=promise, values=values)))
     if promise.person is not None:
         found.add(_count_people(place, table, promise))
@@ -125,22 +125,22 @@ def _shown(rows: Relation, promise: TablePromise) -> Relation:
     return rows.take(shown)
 
 
-def _values(place: Place, table: Any, promise: TablePromise) -> list[Values]:
+def _values(place: Place, table: Any, promise: TablePromise) -> Iterator[Values]:
     """How often each sensitive value is in the table."""
-    counts: dict[str, Counter[str | None]] = {name: Counter() for name in promise.sensitive}
-    for part in place.divide(table, promise.quasi, partial(_count_each, promise=promise)) if counts else ():
-        for name in counts:
-            counts[name].update(part[name])
-    return [Values.of(name, counts[name], promise.t_distance) for name in counts]
-
-
-def _count_each(rows: Relation, promise: TablePromise) -> dict[str, dict[str | None, int]]:
-    shown, found = _shown(rows, promise), {}
     for name in promise.sensitive:
-        texts = (*shown[name].texts, None)  # code -1, missing, picks the last
-        count = np.bincount(shown.codes(name) + 1)
-        found[name] = {texts[at - 1]: int(count[at]) for at in np.flatnonzero(count).tolist()}
-    return found
+        each = partial(_count_each, name=name, promise=promise)
+        counted = place.gather(place.each(table, each, {"value": str, "rows": int}))
+        texts, counts = (*counted["value"].texts, None), Counter[str | None]()  # code -1, missing, picks the last
+        for code, rows in zip(counted.codes("value").tolist(), counted["rows"].tolist(), strict=True):
+            counts[texts[code]] += rows
+        yield Values.of(name, counts, promise.t_distance)
+
+
+def _count_each(rows: Relation, name: str, promise: TablePromise) -> Relation:
+    column = _shown(rows, promise)[name]
+    count = np.bincount(column.codes + 1)
+    seen = np.flatnonzero(count)
+    return Relation({"value": Texts(seen - 1, column.texts), "rows": count[seen]})
 
 
 # ---- classes

@@ -19,7 +19,7 @@ WORK: Final = 10
 """Bytes of memory that counting takes for each byte of the rows being counted."""
 _PARTS: Final = 64
 _ROWS: Final = 1 << 18
-"""Rows whose parts are found at a time."""
+"""Rows of a file that are looked at at a time."""
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -60,6 +60,13 @@ class InBatches(Here):
             name: _like(empty[name], np.asarray(np.memmap(path, empty.codes(name).dtype, "r")))
             for name, path in paths.items()
         })  # fmt: skip
+
+    def each(self, table: Relation, work: Callable[[Relation], Relation], shape: Shape) -> Relation:
+        """Change rows, some at a time."""
+        if self._count(table) == 1:
+            return work(table)
+        starts = range(0, len(table), _ROWS)
+        return _together([work(table.take(np.arange(at, min(at + _ROWS, len(table))))) for at in starts])
 
     def both(
         self, left: Relation, right: Relation, by: tuple[str, ...], work: Callable[[Relation, Relation], Relation],
