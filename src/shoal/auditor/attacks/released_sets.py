@@ -13,14 +13,13 @@ from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.reading.files import read
-from shoal.auditor.reading.paths import Format
+from shoal.auditor.sets.audit import find_partition
 from shoal.auditor.sets.blocks import read_blocks
-from shoal.auditor.sets.levels import Above
-from shoal.auditor.sets.partition import Partition, from_blocks, from_hierarchy, from_names, from_trace, read_positions
+from shoal.auditor.sets.evidence import read_release, read_truth, sets_here
+from shoal.auditor.sets.labels import Above
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
-from shoal.auditor.sets.reading import read_entries, read_rows, read_truth, separator_of
-from shoal.auditor.sets.records import Sets, collect
+from shoal.auditor.sets.records import Records, Sets, collect
+from shoal.auditor.sets.trace import join_trace, only_released
 from shoal.errors import InputError, PolicyError
 
 _KNOWN: Final = (1, 2, 3, 5)
@@ -60,14 +59,19 @@ def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, sett
         raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
     settings.progress("reading")
     promise = read_set_promise(policy)
-    shown = _read_release(release, policy, promise)
-    known = read_truth(truth, policy, promise).sets
+    here = sets_here(policy, promise, release, truth, trace)
+    released, original = read_release(here, policy, promise, Notes()), read_truth(here, policy, promise, Notes())
+    if released is None:
+        raise InputError(f"release: no column {promise.column}; check the policy and the file")
+    shown, known = released.gathered, original.gathered
+    assert shown is not None
+    assert known is not None
     if promise.is_local:
-        labels = Above(shown, promise.generalization, read_blocks(release))
+        labels = Above(shown.labels, promise.generalization, read_blocks(release))
         above: list[list[int]] | None = [labels.item(item) for item in known.labels]
         label_of = np.full(len(known.labels), -1, np.int64)
     else:
-        above, label_of = None, _partition(promise, release, shown, known, trace)
+        above, label_of = None, _partition(promise, release, released, original)
     return SetEvidence(shown, known, label_of, above, _lists(shown), _lists(known), promise.method, settings)
 
 
@@ -90,29 +94,13 @@ def attack_sets(evidence: SetEvidence) -> AttackReport:
     return AttackReport(evidence.method, by_question(map(with_control, attacks)), facts)
 
 
-def _read_release(release: Any, policy: Policy, promise: SetPromise) -> Sets:
-    rows = read_rows(release, policy, name="release", section="sink", column=promise.column)
-    column = promise.item if promise.column not in rows.columns and promise.item in rows.columns else promise.column
-    rows.require(column)
-    entries = read_entries(rows, column, separator_of(policy, "sink"))
-    return collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
-
-
-def _partition(promise: SetPromise, release: Any, shown: Sets, known: Sets, trace: Any) -> Ints:
+def _partition(promise: SetPromise, release: Any, shown: Records, known: Records) -> Ints:
     """Return for every item of the truth the number of its released label; -1 if it has none."""
-    hierarchy, blocks, notes = promise.generalization.hierarchy, read_blocks(release), Notes()
-    found: Partition | None = None
-    if hierarchy is not None and (promise.generalization.tree is not None or blocks is None):
-        found = from_hierarchy(known, shown, hierarchy, notes)
-    elif blocks is not None:
-        found = from_blocks(known, shown, blocks, notes)
-    elif trace is not None:
-        rows = read(trace, name="trace", expected=Format(), part="trace")
-        positions = read_positions(rows, known.sizes > 0, len(shown), notes)
-        if (positions >= 0).all():
-            found = from_trace(known, positions, shown, notes)
-    else:
-        found = from_names(known, shown)
+    blocks, notes, found = read_blocks(release), Notes(), None
+    needs_rows = promise.generalization.hierarchy is None and blocks is None and known.place.has("trace")
+    placed = join_trace(known, shown.counts.records, notes) if needs_rows else known
+    if placed is not None and (not needs_rows or placed.changed(only_released).counts.records == known.counts.records):
+        found, _ = find_partition(promise, blocks, placed, shown, notes, has_rows=needs_rows)
     if found is None:
         raise InputError(
             "release: the items behind its labels are not known; give a hierarchy in the policy, or keep the blocks "

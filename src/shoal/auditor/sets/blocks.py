@@ -1,21 +1,22 @@
-"""Check the blocks file of a release (the items of every label) against the policy and the truth."""
+"""Read the blocks file of a release (the items of every label), and check it against the policy and the truth."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from shoal.auditor.checks import look
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
-from shoal.auditor.sets.partition import holding
-from shoal.auditor.sets.promise import RELEASED_COLUMN, Generalization, parts
-from shoal.auditor.sets.records import Sets
+from shoal.auditor.relation import Relation
+from shoal.auditor.sets.promise import RELEASED_COLUMN, Generalization, SetPromise, parts
+from shoal.auditor.sets.records import sets_check
 from shoal.errors import InputError
 
 Blocks = dict[str, list[str]]
@@ -73,47 +74,46 @@ def own_labels(blocks: Blocks | None, generalization: Generalization) -> set[str
     return {label for label, items in blocks.items() if set(items) == {label}}
 
 
-def check_blocks(
-    blocks: Blocks, release: Sets, generalization: Generalization, seen: Collection[str] | None, notes: Notes,
-    *, has_all: bool = True,
-) -> None:  # fmt: skip
-    """Check that every item is in one block, and that the policy allows the blocks.
+# ---- checks
 
-    ``seen`` are the items of the truth that may be released, if there is one. Unless ``has_all``, rare items are
-    dropped: the blocks must list exactly those.
-    """
-    block_of = {item: label for label, items in blocks.items() for item in items}
-    twice = sum(len(set(items)) for items in blocks.values()) - len(block_of)
-    notes.violation("item-in-two-blocks", "The blocks file lists items in two blocks.", count=twice)
-    foreign = np.array([label not in blocks for label in release.labels], np.bool_)
-    notes.violation(
-        "unknown-label",
-        f"The release has {int(foreign.sum())} labels that the blocks file does not have.",
-        rows=holding(release, foreign),
-    )
-    if generalization.way is None:
-        return
-    known = generalization.names if generalization.names is not None and has_all else seen
-    if known is None and generalization.names is not None:  # without the truth, what was dropped is unknown
-        foreign_items = len(block_of.keys() - generalization.names)
-        notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=foreign_items)
-    if known is not None:
-        there = set(known)
-        lost, added = len(there - block_of.keys()), len(block_of.keys() - there)
-        notes.violation("item-without-label", "Items are in no block of the blocks file.", count=lost)
-        notes.violation("foreign-item", "The blocks file lists items that do not exist.", count=added)
-    if generalization.hierarchy is not None:
-        check_below(blocks, generalization, block_of if known is None else known, notes)
-    elif generalization.way == "graph":
-        _check_contiguity(block_of, generalization, notes)
-    elif generalization.way == "places":
-        notes.skip("Whether places are contiguous was not checked: the auditor computes no maps.")
-    else:
-        notes.skip("Whether blocks are nodes of the balanced tree was not checked.")
+_MOVED: Final = "Readers cannot know what a label stands for. Publish the blocks file of the run that made the release."
 
 
-def check_below(blocks: Blocks, generalization: Generalization, items: Collection[str], notes: Notes) -> None:
-    """Check that every block contains exactly the items under its label."""
+@sets_check("item-in-two-blocks", "The blocks file lists items in two blocks.", by="none", advice=_MOVED)
+def in_two_blocks(_: Relation, blocks: Blocks) -> int:
+    """Count the items of more than one block."""
+    return sum(len(set(items)) for items in blocks.values()) - len(listed(blocks))
+
+
+@sets_check("item-in-two-blocks", "Blocks overlap, and none contains the other.", by="none", advice=_MOVED)
+def overlapping(_: Relation, blocks: Blocks) -> int:
+    """Count the pairs of blocks that share an item although neither contains the other."""
+    own = {label: frozenset(items) for label, items in blocks.items()}
+    holders: dict[str, list[str]] = {}
+    for label in sorted(own, key=lambda label: len(own[label])):
+        for item in own[label]:
+            holders.setdefault(item, []).append(label)
+    pairs = {pair for chain in holders.values() for pair in pairwise(chain)}
+    return sum(not own[small] <= own[large] for small, large in pairs)
+
+
+@sets_check("item-without-label", "Items are in no block of the blocks file.", by="none", advice=_MOVED)
+def in_no_block(_: Relation, blocks: Blocks, items: Set[str]) -> int:
+    """Count the items that no block lists."""
+    return len(items - listed(blocks))
+
+
+@sets_check("foreign-item", "The blocks file lists items that do not exist.", by="none", advice=_MOVED)
+def foreign(_: Relation, blocks: Blocks, items: Set[str]) -> int:
+    """Count the listed items that are none of the items."""
+    return len(listed(blocks) - items)
+
+
+@sets_check(
+    "blocks-differ", "Blocks differ from the items under their labels in the hierarchy.", by="none", advice=_MOVED
+)
+def differing_blocks(_: Relation, blocks: Blocks, generalization: Generalization, items: Set[str]) -> int:
+    """Count the blocks that do not list exactly the items under their label."""
     assert generalization.hierarchy is not None
     below: dict[str, set[str]] = {label: set() for label in blocks}
     for item in items:
@@ -121,15 +121,55 @@ def check_below(blocks: Blocks, generalization: Generalization, items: Collectio
             if step in below:
                 below[step].add(item)
     own = own_labels(blocks, generalization)
-    differ = sum(set(items) != below[label] for label, items in blocks.items() if label not in own)
-    notes.violation("blocks-differ", "Blocks differ from the items under their labels in the hierarchy.", count=differ)
+    return sum(set(items) != below[label] for label, items in blocks.items() if label not in own)
 
 
-def _check_contiguity(block_of: Mapping[str, str], generalization: Generalization, notes: Notes) -> None:
-    known = {item: label for item, label in block_of.items() if item in (generalization.names or ())}
+@sets_check(
+    "not-contiguous", "Blocks are not connected in the graph.", by="none", needs=("generalize",),
+    advice="A label is promised to be one area of the graph. Run the method again; do not join labels by hand.",
+)  # fmt: skip
+def torn(_: Relation, blocks: Blocks, generalization: Generalization) -> int:
+    """Count the blocks of more than one connected part."""
+    label_of = {item: label for label, items in blocks.items() for item in items}
+    known = {item: label for item, label in label_of.items() if item in (generalization.names or ())}
     within = [(first, second) for first, second in generalization.edges if known.get(first) == known.get(second)]
-    whole, torn = set[str](), set[str]()
+    whole, broken = set[str](), set[str]()
     for part in parts(known, within):
         label = known[next(iter(part))]
-        (torn if label in whole else whole).add(label)
-    notes.violation("not-contiguous", "Blocks are not connected in the graph.", count=len(torn))
+        (broken if label in whole else whole).add(label)
+    return len(broken)
+
+
+def listed(blocks: Blocks) -> set[str]:
+    """Return all items of all blocks."""
+    return {item for items in blocks.values() for item in items}
+
+
+def check_blocks(blocks: Blocks, promise: SetPromise, seen: Set[str] | None, notes: Notes) -> None:
+    """Check which items the blocks file lists; ``seen`` are the items of the truth that may be released, if known.
+
+    Where rare items are dropped, the blocks must list exactly those that are not.
+    """
+    generalization, none = promise.generalization, Relation()
+    if not promise.is_local:
+        notes.findings += look(none, (in_two_blocks,), blocks)
+        if generalization.way is None:
+            return
+    names, has_all = generalization.names, promise.drop_rare is None
+    known = names if names is not None and has_all else seen
+    lost = seen if promise.is_local else known
+    added = names if known is None and not promise.is_local else known  # without a truth, what was dropped is unknown
+    notes.findings += [] if lost is None else look(none, (in_no_block,), blocks, lost)
+    notes.findings += [] if added is None else look(none, (foreign,), blocks, added)
+    if generalization.hierarchy is not None:
+        items = listed(blocks) if known is None else known
+        notes.findings += look(none, (differing_blocks,), blocks, generalization, items)
+        return
+    if promise.is_local:
+        notes.findings += look(none, (overlapping,), blocks)
+    elif generalization.way == "graph":
+        notes.findings += look(none, (torn,), blocks, generalization)
+    if generalization.way == "places" and not promise.is_local:
+        notes.skip("Whether places are contiguous was not checked: the auditor computes no maps.")
+    elif generalization.way != "graph" or promise.is_local:
+        notes.skip("Whether blocks are nodes of the balanced tree was not checked.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from shoal.auditor.checks import Answer
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
+from shoal.auditor.relation import Relation
 from shoal.auditor.sets.promise import SetPromise
-from shoal.auditor.sets.records import Sets
+from shoal.auditor.sets.records import Counts, Records, Sets, sets_check
 from shoal.errors import InputError
 
 _ENDING: Final = ".certificate.json"
@@ -111,32 +113,50 @@ def _share(value: Any) -> float:
     return float(value)
 
 
-def check_certificate(found: Certificate, promise: SetPromise, records: int, longest: int, notes: Notes) -> None:
-    """Check that the claims match the promise, the number of released records and the labels of the longest one."""
+@sets_check(
+    "certificate-differs", "The certificate does not fit the policy or the release.", by="none",
+    advice="Do not rely on the certificate: it is of another policy or release, or was changed. Publish again.",
+)  # fmt: skip
+def certificate_differs(_: Relation, what: str) -> Answer:
+    """Report what differs; `what` is empty if nothing does."""
+    return Answer(count=int(bool(what)), sentence=f"The certificate does not fit: {what}.")
+
+
+def check_certificate(found: Certificate, promise: SetPromise, counts: Counts, notes: Notes) -> None:
+    """Check that the claims match the promise, and the number and size of the released records."""
+    faults = []
     if found.m != promise.m or any(not 1 <= claim.size <= promise.m for claim in found.claims):
-        _differs(f"it is for other sizes than the policy, whose m is {promise.m}", notes)
-    if found.records != records or found.others.get("released", records) != records:
-        _differs(f"it is for another number of records, the release has {records}", notes)
-    for name in _others_that_differ(found, promise):
-        _differs(f"its {name} is not the policy's", notes)
+        faults.append(f"it is for other sizes than the policy, whose m is {promise.m}")
+    if found.records != counts.records or found.others.get("released", counts.records) != counts.records:
+        faults.append(f"it is for another number of records, the release has {counts.records}")
+    faults += [f"its {name} is not the policy's" for name in _others_that_differ(found, promise)]
     for size in range(1, promise.m + 1):
-        fault = _fault(found.of(size), size, promise, longest)
-        if fault:
-            _differs(f"size {size}: {fault}", notes)
+        fault = _fault(found.of(size), size, promise, counts.longest)
+        faults += [f"size {size}: {fault}"] if fault else []
+    _report(faults, notes)
 
 
-def check_binding(
-    found: Certificate, names: Sequence[str], records: Callable[[], Iterable[bytes]], notes: Notes
-) -> None:
-    """Check that no entry of the certificate, its sentences included, was changed, and that it is of these sets.
+def check_empty(found: Certificate, longest: int, notes: Notes) -> None:
+    """Check claims that no record has this many items against the longest record of the truth."""
+    sizes = [size for size in range(1, min(found.m, longest) + 1) if found.is_empty(size)]
+    _report([f"size {size}: it claims that no record has this many items, but one has" for size in sizes], notes)
 
-    ``names`` are the released labels, sorted; ``records`` makes the sets as bytes, sorted.
-    """
-    claimed = found.others.get("binding")
+
+def _report(faults: Iterable[str], notes: Notes) -> None:
+    notes.findings += [finding for fault in faults for finding in certificate_differs(Relation(), fault)]
+
+
+def check_binding(found: Certificate, release: Records, notes: Notes) -> None:
+    """Check that no entry of the certificate, its sentences included, was changed, and that it is of these sets."""
+    claimed, sets = found.others.get("binding"), release.gathered
     if claimed is None:
         notes.skip("The certificate's sentences, seed and error were not checked: it is not bound to the release.")
-    elif claimed != _binding(found.others, names, records()):
-        _differs("it was changed, or it is of another release", notes)
+    elif sets is None:
+        notes.skip("Whether the certificate is of these sets was not checked: too many for one machine.")
+    else:
+        names = sorted(sets.labels[item] for item in np.unique(sets.items).tolist())
+        if claimed != _binding(found.others, names, _sorted_records(sets, names)):
+            _report(["it was changed, or it is of another release"], notes)
 
 
 def _binding(certificate: Mapping[str, Any], names: Sequence[str], records: Iterable[bytes]) -> str:
@@ -151,12 +171,7 @@ def _binding(certificate: Mapping[str, Any], names: Sequence[str], records: Iter
     return digest.hexdigest()
 
 
-def used_labels(release: Sets) -> list[str]:
-    """Return the labels that records have, sorted."""
-    return sorted(release.labels[item] for item in np.unique(release.items).tolist())
-
-
-def sorted_records(release: Sets, names: Sequence[str]) -> list[bytes]:
+def _sorted_records(release: Sets, names: Sequence[str]) -> list[bytes]:
     """Return every set as the ranks of its labels among ``names``; sets sorted."""
     place = {name: rank for rank, name in enumerate(names)}
     rank_of = np.array([place.get(label, -1) for label in release.labels], np.int64)
@@ -165,13 +180,6 @@ def sorted_records(release: Sets, names: Sequence[str]) -> list[bytes]:
         ranks = np.sort(rank_of[release.items[start:end]])
         records.append(ranks.astype("<u4").tobytes())
     return sorted(records)
-
-
-def check_empty(found: Certificate, longest: int, notes: Notes) -> None:
-    """Check claims that no record has this many items against the longest record of the truth."""
-    for size in range(1, min(found.m, longest) + 1):
-        if found.is_empty(size):
-            _differs(f"size {size}: it claims that no record has this many items, but one has", notes)
 
 
 def _others_that_differ(found: Certificate, promise: SetPromise) -> list[str]:
@@ -217,7 +225,3 @@ def _is_proven(claim: Claim) -> bool:
     needed = (math.log(claim.delta) - share) / math.log1p(-claim.epsilon)
     gives = (1 - claim.epsilon) * (1 - claim.delta)
     return claim.passed >= needed * (1 - _ROUNDING) and gives >= claim.sigma - _ROUNDING
-
-
-def _differs(what: str, notes: Notes) -> None:
-    notes.violation("certificate-differs", f"The certificate does not fit: {what}.", count=1)

@@ -1,16 +1,20 @@
-"""Count the records that contain each set of a size, for all sets, on arrays."""
+"""Count the records that contain each set of a size, for all sets, on arrays; parts of the records add up."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.sets.records import Sets
+from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.sets.records import Records, Sets, ordered
 
 SORTED_BUDGET = 20_000_000
 """Up to this many subsets are sorted in memory; up to TABLE_BUDGET, counted in a table if it fits."""
@@ -19,16 +23,20 @@ _TABLE_CELLS = 16_000_000
 _AT_ONCE = 2_000_000
 
 
-def subsets_in_all(sets: Sets, size: int) -> int:
-    """Return the total number of subsets of a size over all records."""
-    sizes = np.bincount(sets.sizes) if len(sets) else np.zeros(0, np.int64)
-    return sum(int(count) * math.comb(length, size) for length, count in enumerate(sizes.tolist()))
+SUMS: Final[Shape] = {"code": int, "support": int}
+"""Numbers of sets, or of anything else, and how many records have them."""
 
 
-def is_countable(sets: Sets, size: int) -> bool:
+def is_countable(records: Records, size: int) -> bool:
     """Return whether all sets of a size can be counted within seconds."""
-    cells = max(len(sets.labels), 1) ** size  # a set's number must fit 63 bits
-    return cells < 2**63 and subsets_in_all(sets, size) <= (TABLE_BUDGET if cells <= _TABLE_CELLS else SORTED_BUDGET)
+    cells = max(len(records.labels), 1) ** size  # a set's number must fit 63 bits
+    limit = TABLE_BUDGET if cells <= _TABLE_CELLS else SORTED_BUDGET
+    return cells < 2**63 and subsets_in_all(records.counts.of_size, size) <= limit
+
+
+def subsets_in_all(of_size: Ints, size: int) -> int:
+    """Return the total number of subsets of a size over all records; `of_size` is how many there are of each size."""
+    return sum(int(count) * math.comb(length, size) for length, count in enumerate(of_size.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +80,43 @@ def _encoded(labels: Ints, base: int) -> Ints:
     return code
 
 
-def tally(sets: Sets, size: int) -> Tally:
+def tally(records: Records, size: int) -> Tally:
     """Count every set of one size."""
-    base = max(len(sets.labels), 1)
-    if base**size <= _AT_ONCE or subsets_in_all(sets, size) > SORTED_BUDGET:
+    base, found = max(len(records.labels), 1), Relation({"code": np.zeros(0, np.int64), "support": np.zeros(0, np.int64)})
+    if subsets_in_all(records.counts.of_size, size):
+        found = added_up(records.place, records.regroup(partial(_tally_part, size), SUMS))
+    return Tally(size, base, found["code"], found["support"])
+
+
+def added_up(place: Place, counts: Table) -> Relation:
+    """Add up what parts counted, rising by code."""
+    return ordered(place.gather(place.regroup(counts, ("code",), _add_up, SUMS)), "code")
+
+
+def _add_up(counts: Relation) -> Relation:
+    counts = ordered(counts, "code")
+    first = np.flatnonzero(np.diff(counts["code"], prepend=-1))
+    if len(first) == len(counts):
+        return counts
+    return Relation({"code": counts["code"][first], "support": np.add.reduceat(counts["support"], first)})
+
+
+def _tally_part(size: int, _: Relation, sets: Sets) -> Relation:
+    base, in_all = max(len(sets.labels), 1), subsets_in_all(np.bincount(sets.sizes), size)
+    if base**size <= _AT_ONCE or in_all > SORTED_BUDGET:
         table = np.zeros(base**size, np.int64)
-        for _, codes in occurrences(sets, size):
+        for _records, codes in occurrences(sets, size):
             _add(table, codes)
         found = np.flatnonzero(table)
-        return Tally(size, base, found, table[found])
-    every = np.empty(subsets_in_all(sets, size), np.int64)
+        return Relation({"code": found, "support": table[found]})
+    every = np.empty(in_all, np.int64)
     upto = 0
-    for _, codes in occurrences(sets, size):
+    for _records, codes in occurrences(sets, size):
         every[upto : upto + len(codes)] = codes
         upto += len(codes)
     every.sort()  # in place: there may be many
-    first = np.flatnonzero(np.append(True, every[1:] != every[:-1])) if upto else np.zeros(0, np.int64)
-    return Tally(size, base, every[first], np.diff(np.append(first, upto)))
+    first = np.flatnonzero(np.diff(every, prepend=-1))
+    return Relation({"code": every[first], "support": np.diff(np.append(first, upto))})
 
 
 def _add(table: Ints, codes: Ints) -> None:
@@ -139,17 +167,10 @@ def marked_subsets(sets: Sets, size: int, marked: Ints) -> Ints:
     return counts
 
 
-def chance_per_person(sets: Sets, size: int, hits: Ints) -> float | None:
-    """Return the probability that a uniform subset of a uniform person is a hit."""
-    total, able = chances(sets, size, hits)
-    return total / able if able else None
-
-
-def chances(sets: Sets, size: int, hits: Ints) -> tuple[float, int]:
-    """Return the sum of those probabilities over all persons with enough items, and how many persons these are."""
-    able = sets.sizes >= size
-    ways = np.array([math.comb(length, size) for length in range(int(sets.sizes.max(initial=0)) + 1)], np.float64)
-    return float((hits[able] / ways[sets.sizes[able]]).sum()), int(able.sum())
+def chance_per_person(of_size: Ints, size: int, hits: Ints) -> float:
+    """Return the probability that a uniform subset of a uniform person is a hit; `hits` add up those of each size."""
+    able = int(of_size[size:].sum())
+    return math.fsum(int(hits[at]) / math.comb(at, size) for at in range(size, len(hits))) / able if able else 0.0
 
 
 def distinct(labels: Ints) -> Iterator[tuple[Bools, Ints]]:

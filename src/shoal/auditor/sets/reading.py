@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.auditor.counting import is_someone, shared_codes
+from shoal.auditor.counting import shared_codes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Bools, Ints, as_text
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows, by_stream, counts_rows
-from shoal.auditor.sets.promise import SetPromise
-from shoal.auditor.sets.records import Sets, collect
+from shoal.auditor.reading.rows import Rows
 from shoal.errors import PolicyError
 
 _LISTS = pa.large_list(TEXT)
@@ -26,33 +24,11 @@ _LISTS = pa.large_list(TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Every label of every row: its row, and its number (-1: no label)."""
+    """Every label of every row: its row, and its number (-1: null)."""
 
     owner: Ints
     label: Ints
     labels: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Rows of the truth before rows of one person become a record."""
-
-    entries: Entries
-    usable: Bools
-    persons: list[str] | None
-    """All persons; None if every row is a record."""
-    person: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """The original records, in the order in which their persons first appear."""
-
-    sets: Sets
-    unusable: int
-    """How many rows have no person or are unreadable."""
-    counts_rows: bool
-    """Whether every row stands for a person, because nothing says whose it is."""
 
 
 def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
@@ -89,47 +65,8 @@ def separator_of(policy: Policy, section: str) -> str | None:
     return found
 
 
-def read_truth(what: Any, policy: Policy, promise: SetPromise) -> Truth:
-    """Read the original records; all rows of one person are one record."""
-    rows = read_rows(what, policy, name="truth", section="source", column=promise.item, person=promise.person)
-    is_by_row = counts_rows(rows, policy.section("stream"))
-    rows = by_stream(rows, policy.section("stream"))
-    found = list_rows(rows, policy, promise, is_by_person=promise.person in rows.columns)
-    if found.persons is not None:
-        return _by_person(found, len(found.persons), is_by_row=is_by_row)
-    entries = found.entries
-    sets = collect(entries.owner, entries.label, len(rows), entries.labels, entries.label >= 0)
-    return Truth(sets, int((~found.usable).sum()), is_by_row)
-
-
-def list_rows(rows: Rows, policy: Policy, promise: SetPromise, *, is_by_person: bool) -> Listed:
-    """Read rows of the truth; ``is_by_person`` says whether they name their person."""
-    if len(rows):
-        rows.require(promise.item)
-    separator = separator_of(policy, "source")
-    if promise.person and not is_by_person and len(rows) and not _speaks_for_itself(rows, promise.item):
-        rows.require(promise.person)
-    one_item = is_by_person and separator is None
-    entries = read_entries(rows, promise.item, separator, one_item=one_item, trims=_trims_items(policy))
-    fits = ~rows.broken & ~unfit_rows(rows, promise.item)
-    if not (promise.person and is_by_person):
-        return Listed(entries, fits, None, np.arange(len(rows)))
-    names, (code,) = shared_codes(rows.text(promise.person))
-    return Listed(entries, is_someone(code, names) & fits & ~_nested_rows(rows, promise.person), names, code)
-
-
-def _trims_items(policy: Policy) -> bool:
-    """Return whether to strip the items of a joined text: in a CSV file, unless ``trim = false``."""
-    source = policy.section("source")
-    return source.get("kind") == "csv" and Format.of_source(source).trims
-
-
-def _speaks_for_itself(rows: Rows, item: str) -> bool:
-    """Return whether every row is a whole record: a list, or the only column."""
-    return rows.columns == [item] or all(_is_listed(piece) for piece in rows.pieces(item))
-
-
-def _is_listed(piece: Any) -> bool:
+def is_listed(piece: Any) -> bool:
+    """Return whether every value of a column is a list."""
     if isinstance(piece, list):
         return all(value is None or isinstance(value, list) for value in piece)
     return _is_list_type(piece.type)
@@ -152,28 +89,13 @@ def unfit_rows(rows: Rows, column: str) -> Bools:
     return unfit
 
 
-def _nested_rows(rows: Rows, column: str) -> Bools:
+def nested_rows(rows: Rows, column: str) -> Bools:
     """Mark rows of a text file that contain a list or an object."""
-    pieces = zip(rows.pieces(column), rows.parts, strict=True)
-    nested = [
-        np.array([isinstance(value, list | dict) for value in piece], np.bool_)
-        if isinstance(piece, list)
-        else np.zeros(len(broken), np.bool_)
-        for piece, (_, broken) in pieces
-    ]
-    return np.concatenate([np.zeros(0, np.bool_), *nested])
-
-
-def _by_person(found: Listed, persons: int, *, is_by_row: bool) -> Truth:
-    entries, usable, code = found.entries, found.usable, found.person
-    # Codes are in order of first appearance; persons without a usable row get no number.
-    present = np.zeros(persons, np.bool_)
-    present[code[usable]] = True
-    number = np.cumsum(present) - 1
-    keep = usable[entries.owner] & (entries.label >= 0)
-    owner = number[code[entries.owner[keep]]]
-    sets = collect(owner, entries.label[keep], int(present.sum()), entries.labels)
-    return Truth(sets, int((~usable).sum()), is_by_row)
+    found: list[Any] = [np.zeros(0, np.bool_)]
+    for piece, (_, broken) in zip(rows.pieces(column), rows.parts, strict=True):
+        values = piece if isinstance(piece, list) else [None] * len(broken)
+        found.append(np.array([isinstance(value, list | dict) for value in values], np.bool_))
+    return np.concatenate(found)
 
 
 def read_entries(
@@ -193,11 +115,7 @@ def read_entries(
         nothing = np.zeros(0, np.int64)
         return Entries(nothing, nothing, [])
     labels, codes = shared_codes(*values)
-    label = np.concatenate(codes)
-    blank = [code for code, text in enumerate(labels) if not text.strip()]
-    if blank:
-        label = np.where(np.isin(label, blank), -1, label)
-    return Entries(np.concatenate(owners), label, labels)
+    return Entries(np.concatenate(owners), np.concatenate(codes), labels)
 
 
 def _as_lists(piece: Any, separator: str | None, *, one_item: bool, trims: bool) -> Any:

@@ -1,0 +1,199 @@
+"""The trace: the released row of every record, and what it shows about the items of labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from shoal.auditor.checks import Found, all_found, look
+from shoal.auditor.engine import Place, Table
+from shoal.auditor.findings import Notes
+from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.rows import Rows
+from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.sets.counting import SUMS, added_up
+from shoal.auditor.sets.evidence import Facts
+from shoal.auditor.sets.labels import Partition
+from shoal.auditor.sets.records import TRUTH, Records, Sets, ordered, sets_check, sets_of
+from shoal.auditor.trace import trace_with
+
+_ENTRIES: Final[Shape] = {"entry": int, "record": int, "position": int}
+_LAST: Final[Shape] = {"record": int, "row": int, "kept_back": bool}
+_NEEDS: Final = ("truth", "trace")
+_BAD_TRACE: Final = "Then the trace proves nothing. Give the truth, trace and release of one run, unchanged."
+_CELLS: Final = 50_000_000
+_JOINED: Final = re.compile(r"(.+) \+(\d+)", re.DOTALL)
+
+
+@sets_check("trace-broken", "The trace names a record or a row that does not exist.", by="record", needs=_NEEDS,
+            advice=_BAD_TRACE)  # fmt: skip
+def names_nothing(trace: Relation, records: int, rows: int) -> Bools:
+    """Mark entries whose record or row is out of range."""
+    return ~_fits(trace, records, rows)
+
+
+@sets_check("trace-broken", "The trace names a record or a released row twice.", by="record", needs=_NEEDS,
+            advice=_BAD_TRACE)  # fmt: skip
+def named_twice(_: Relation, numbers: Ints) -> int:
+    """Count how often a number comes again."""
+    return len(numbers) - len(np.unique(numbers))
+
+
+@sets_check("undecided", "Records are not in the trace.", by="none", needs=_NEEDS,
+            advice="Nothing says what became of these people. Give the whole trace of the run.")  # fmt: skip
+def undecided(_: Relation, records: int, named: int) -> int:
+    """Count the records that no entry names."""
+    return records - named
+
+
+@sets_check("record-missing", "According to the trace, records with items were not released.", by="record",
+            needs=_NEEDS, advice="k is counted over people who are not there. Run the method again.")  # fmt: skip
+def kept_back(heads: Relation, sizes: Ints) -> Bools:
+    """Mark records with an item that may be released, for which some entry has no row."""
+    return heads["kept_back"] & (sizes > 0)
+
+
+def _fits(trace: Relation, records: int, rows: int) -> Bools:
+    return (trace["record"] >= 0) & (trace["record"] < records) & (trace["position"] < rows)
+
+
+def join_trace(truth: Records, released: int, notes: Notes) -> Records | None:
+    """Return the records with the released row of each; None if the trace has no columns that say so.
+
+    Rows are those of the last entry of a record; -1 for records that were not released or are not in the trace.
+    """
+    place, records = truth.place, truth.counts.records
+    if trace_with(("row", "position"), Facts.of(place, "trace", "").header("trace"), notes) is None:
+        return None
+    trace = place.read("trace", _entries, _ENTRIES)
+    by_record = place.divide(trace, ("record",), partial(_look_at_records, records, released))
+    by_row = place.divide(trace, ("position",), partial(_look_at_rows, records, released))
+    whole = all_found([*by_record, *by_row])
+    notes.findings += whole.findings
+    notes.findings += look(Relation(), (undecided,), records, whole.sums.get("named", 0))
+    last = place.regroup(trace, ("record",), partial(_last_entries, records, released), _LAST)
+    table = place.both(truth.table, last, ("record",), _placed, {**TRUTH, "kept_back": bool})
+    placed = replace(truth, table=table)
+    notes.findings += all_found(placed.divide(_look_at_kept_back)).findings
+    return placed
+
+
+def _entries(rows: Rows, first: int) -> Relation:
+    entry = np.arange(first, first + len(rows))
+    return Relation({"entry": entry, "record": rows.numbers("row"), "position": rows.numbers("position")})
+
+
+def _look_at_records(records: int, rows: int, trace: Relation) -> Found:
+    found = look(trace, (names_nothing,), records, rows)
+    record = trace["record"][_fits(trace, records, rows)]
+    return Found(found + look(trace, (named_twice,), record), {"named": len(np.unique(record))})
+
+
+def _look_at_rows(records: int, rows: int, trace: Relation) -> Found:
+    position = trace["position"][_fits(trace, records, rows)]
+    return Found(look(trace, (named_twice,), position[position >= 0]))
+
+
+def _last_entries(records: int, rows: int, trace: Relation) -> Relation:
+    trace = ordered(trace.take(_fits(trace, records, rows)), "record", "entry")
+    record, back = trace["record"], trace["record"][trace["position"] < 0]
+    last = np.append(record[1:] != record[:-1], True)[: len(record)]
+    row = np.maximum(trace["position"][last], -1)
+    return Relation({"record": record[last], "row": row, "kept_back": np.isin(record[last], back)})
+
+
+def _placed(truth: Relation, last: Relation) -> Relation:
+    last = ordered(last, "record")
+    at = np.searchsorted(last["record"], truth["record"])
+    is_named = np.append(last["record"], -1)[at] == truth["record"]
+    return truth.having(
+        row=np.where(is_named, np.append(last["row"], -1)[at], -1),
+        kept_back=is_named & np.append(last["kept_back"], np.False_)[at],
+    )
+
+
+def _look_at_kept_back(heads: Relation, sets: Sets) -> Found:
+    return Found(look(heads.only("kept_back"), (kept_back,), sets.sizes))
+
+
+def only_released(part: Relation) -> Relation:
+    """Return the records that have a released row."""
+    return part.take(part["row"] >= 0).only(*TRUTH)
+
+
+# ---- the items of labels, where neither a hierarchy nor a blocks file gives them
+
+
+@sets_check(
+    "item-in-two-blocks", "Items were released under more than one label.", by="none", needs=_NEEDS,
+    advice="An item is published in two ways, which tells more than either label. Run the method again.",
+)  # fmt: skip
+def split_items(_: Relation, candidates: Candidates) -> int:
+    """Count the items that no label accompanies in every record."""
+    return int(((candidates.holders > 0) & ~candidates.possible.any(axis=1)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Which labels are in the released row of every record with an item: it must be one of them."""
+
+    possible: Bools
+    """By item and label."""
+    holders: Ints
+    """How many records have each item."""
+
+
+def find_candidates(truth: Records, released: Records) -> Candidates | None:
+    """Find the possible labels of every item; None if that would take too long."""
+    items, labels = len(truth.labels), len(released.labels)
+    if items * labels > _CELLS:
+        return None
+    place, possible = truth.place, np.zeros(items * labels, np.bool_)
+    pairs = place.both(truth.table, released.table, ("row",), partial(_pairs, truth.labels, released.labels), SUMS)
+    found, holders = added_up(place, pairs), truth.counts.of_label
+    possible[found["code"][found["support"] == holders[found["code"] // max(labels, 1)]]] = True
+    return Candidates(possible.reshape(items, labels), holders)
+
+
+def _pairs(items: Sequence[str], labels: Sequence[str], truth: Relation, rows: Relation) -> Relation:
+    """Count in how many records an item and a label come together."""
+    heads, released = sets_of(rows, "row", labels)
+    truth = truth.take(truth["label"] >= 0)
+    row = np.searchsorted(heads["row"], truth["row"])
+    width = released.sizes[row]
+    turn = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
+    label = released.items[np.repeat(released.offsets[row], width) + turn]
+    code, support = np.unique(np.repeat(truth["label"], width) * len(labels) + label, return_counts=True)
+    return Relation({"code": code, "support": support})
+
+
+def from_trace(items: Sequence[str], labels: Sequence[str], candidates: Candidates) -> tuple[Partition, int]:
+    """Give every item its label if only one is possible; return how many items have several.
+
+    An item may have several possible labels, if other items always occur with it. A label states how many items it has
+    ("NAME +3"), which settles most of them: one that has all its items takes no more.
+    """
+    number = {item: place for place, item in enumerate(items)}
+    room = np.full(len(labels), len(items) + 1, np.int64)
+    possible, open_for = candidates.possible, candidates.possible.copy()
+    for label, name in enumerate(labels):
+        joined = _JOINED.fullmatch(name)
+        item = number.get(name, number.get(joined[1]) if joined else None)
+        if item is not None and possible[item, label]:
+            room[label] = 1 if name in number or joined is None else int(joined[2]) + 1
+            open_for[item] = False
+            open_for[item, label] = True
+    while True:
+        sure = open_for.sum(axis=1) == 1
+        closed = open_for & (open_for[sure].sum(axis=0) >= room) & ~sure[:, None]
+        if not closed.any():
+            break
+        open_for &= ~closed
+    label_of = np.where(sure, open_for.argmax(axis=1), -1) if len(labels) else np.full(len(items), -1)
+    unclear = int(((label_of < 0) & possible.any(axis=1)).sum())
+    return Partition(label_of, tuple(labels), label_of < 0), unclear
