@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.checks import Found, all_found, look
+from shoal.auditor.checks import Check, Found, all_found, look
 from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.engine import Here, Place, Table
 from shoal.auditor.findings import Notes
@@ -107,32 +107,32 @@ def _numbers_of(texts: Iterable[str], number: dict[str, int]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """What is known of a part: the first (row, entry) of every label, rows that cannot be used, findings."""
+    """What is known of a part: where each of its labels is first, rows that cannot be used, findings."""
 
-    first: dict[str, tuple[int, int]]
+    labels: list[str]
+    row: Ints
+    entry: Ints
     unfit: int
     found: Found
 
 
-def _survey(checks: Sequence[Any], part: Relation) -> _Survey:
+def _survey(checks: Sequence[Check], part: Relation) -> _Survey:
     part = ordered(part, "row", "entry")
     texts, codes = part["label"].texts, part.codes("label")
     first = np.full(len(texts) + 1, -1)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     known = np.flatnonzero(first[:-1] >= 0)
-    places = zip(part["row"][first[known]].tolist(), part["entry"][first[known]].tolist(), strict=True)
-    unfit = len(np.unique(part["row"][~part["fits"]]))
-    found = Found(look(part, checks))
-    return _Survey({texts[code]: place for code, place in zip(known.tolist(), places, strict=True)}, unfit, found)
+    unfit, places = len(np.unique(part["row"][~part["fits"]])), first[known]
+    labels = [texts[code] for code in known.tolist()]
+    return _Survey(labels, part["row"][places], part["entry"][places], unfit, Found(look(part, checks)))
 
 
-def _all_labels(surveys: Iterable[_Survey]) -> list[str]:
+def _all_labels(surveys: Sequence[_Survey]) -> list[str]:
     """All labels in order of appearance, however rows were divided."""
-    first: dict[str, tuple[int, int]] = {}
-    for survey in surveys:
-        for text, place in survey.first.items():
-            first[text] = min(place, first.get(text, place))
-    return sorted(first, key=first.__getitem__)
+    none = [np.zeros(0, np.int64)]
+    row, entry = np.concatenate(none + [one.row for one in surveys]), np.concatenate(none + [one.entry for one in surveys])
+    labels = [label for one in surveys for label in one.labels]
+    return list(dict.fromkeys(labels[at] for at in np.lexsort((entry, row)).tolist()))
 
 
 # ---- the release
