@@ -15,7 +15,8 @@ from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.sets.judge import audit_sets
+from shoal.auditor.sets.audit import audit_sets
+from shoal.auditor.sets.evidence import formats_of_sets, sets_here
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.z.judge import audit_z
@@ -68,7 +69,7 @@ FAMILIES: Final[dict[str, Family | Judge]] = {
     "z": audit_z,
     "tuples": audit_tuples,
     "flexible": audit_flexible,
-    "sets": audit_sets,
+    "sets": Family(audit_sets, ("release",), sets_here, formats_of_sets),
     "table": lambda policy, release, _truth, _trace: judge_table(policy, release),
 }
 

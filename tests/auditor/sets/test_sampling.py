@@ -12,12 +12,16 @@ import pytest
 
 from shoal.auditor import audit
 from shoal.auditor.sets import counting as sets_counting
+from shoal.auditor.sets import measuring
 from shoal.auditor.sets import sampling as sets_sampling
 from shoal.auditor.sets.counting import tally
-from shoal.auditor.sets.records import collect
+from shoal.auditor.engine import Here
+from shoal.auditor.relation import Relation
+from shoal.auditor.sets.measuring import CountedSets, measure_own
+from shoal.auditor.sets.promise import read_set_promise
+from shoal.auditor.policy import read_policy
+from shoal.auditor.sets.records import Records, collect
 from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, interval, subsets
-from shoal.auditor.sets.shares import CountedSets as Book
-from shoal.auditor.sets.shares import measure_own
 from tests.auditor.sets.naive import Case, itemsets, policy, support, unchecked
 
 
@@ -25,6 +29,12 @@ def as_sets(records, labels):
     owner = np.repeat(np.arange(len(records)), [len(record) for record in records])
     item = np.array([label for record in records for label in record], np.int64)
     return collect(owner, item, len(records), [str(label) for label in range(labels)])
+
+
+def as_records(records, labels):
+    sets = as_sets(records, labels)
+    table = Relation({"row": sets.owners, "label": sets.items})
+    return Records(Here({}), table, "row", sets.labels)
 
 
 def some_records(count, labels, seed):
@@ -83,7 +93,7 @@ def test_supports_are_those_of_plain_loops(monkeypatch):
 def test_a_tally_is_that_of_plain_loops():
     records = some_records(200, 30, seed=6)
     for size in (1, 2, 3):
-        found = tally(as_sets(records, 30), size)
+        found = tally(as_records(records, 30), size)
         there = dict(zip(map(frozenset, found.decoded(0, len(found.codes)).tolist()), found.supports, strict=True))
         assert there == {labels: support(records, labels) for labels in itemsets(records, size)}
 
@@ -131,12 +141,17 @@ def test_nothing_to_draw_from():
 
 @pytest.mark.parametrize("adversary", ["itemset", "person"])
 def test_the_bounds_of_an_estimate_cover_the_counted_share(never_counts, monkeypatch, adversary):
-    book = Book(as_sets(some_records(300, 25, seed=2), 25))
+    records = as_records(some_records(300, 25, seed=2), 25)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sets_counting, "SORTED_BUDGET", 10**9)
-        true = measure_own(Book(book.sets), 3, 4, np.random.default_rng(0)).shares[adversary].value
-    monkeypatch.setattr("shoal.auditor.sets.shares.interval", lambda hits, trials: interval(hits, trials, 0.05))
-    runs = [measure_own(book, 3, 4, np.random.default_rng(seed)).shares[adversary] for seed in range(100)]
+        book = CountedSets(records)
+        true = measure_own(book, read_set_promise(read_policy(policy(4, 3))), book)[0][3].shares[adversary].value
+    monkeypatch.setattr(measuring, "interval", lambda hits, trials: interval(hits, trials, 0.05))
+    runs = []
+    for seed in range(100):
+        book = CountedSets(records)
+        book.generator = np.random.default_rng(seed)
+        runs.append(measuring._sampled(book, None, 3, 4, book).shares[adversary])
     covered = sum(share.low <= true <= share.high for share in runs)
     assert 0 < true < 1
     assert (

@@ -13,6 +13,7 @@ from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
+from shoal.auditor.audit import inputs_of
 from shoal.auditor.sets.audit import find_partition
 from shoal.auditor.sets.blocks import read_blocks
 from shoal.auditor.sets.evidence import read_release, read_truth, sets_here
@@ -59,8 +60,8 @@ def read_set_evidence(policy: Policy, release: Any, truth: Any, trace: Any, sett
         raise PolicyError("knows: sets have no quasi-identifiers; attackers know items")
     settings.progress("reading")
     promise = read_set_promise(policy)
-    here = sets_here(policy, promise, release, truth, trace)
-    released, original = read_release(here, policy, promise, Notes()), read_truth(here, policy, promise, Notes())
+    with sets_here(policy, inputs_of(policy, release, truth, trace)) as here:
+        released, original = read_release(here, policy, promise, Notes()), read_truth(here, policy, promise, Notes())
     if released is None:
         raise InputError(f"release: no column {promise.column}; check the policy and the file")
     shown, known = released.gathered, original.gathered

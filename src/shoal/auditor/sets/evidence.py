@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from shoal.auditor.checks import Check, Found, all_found, look
 from shoal.auditor.counting import is_someone, shared_codes
-from shoal.auditor.engine import Here, Place, Table
+from shoal.auditor.engine import Here, Place
+from shoal.auditor.evidence import counts_rows
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.files import read
-from shoal.auditor.reading.hidden_data import Hidden
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import NOTHING_HIDDEN, Rows, by_stream, has_row_column
+from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.released_columns import check_columns
-from shoal.auditor.sets.promise import SetPromise
+from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import (
     Entries,
     is_listed,
@@ -33,6 +34,7 @@ from shoal.auditor.sets.reading import (
     unfit_rows,
 )
 from shoal.auditor.sets.records import RELEASED, TRUTH, Records, different, once, ordered, sets_check
+from shoal.errors import InputError
 
 _ENTRIES: Final[Shape] = {"row": int, "entry": int, "label": str, "fits": bool}
 """A row for every label of a row of a file, and one without label for every row that has none."""
@@ -41,49 +43,26 @@ _RANGE: Final = 1 << 16
 """People are numbered in ranges of this many rows."""
 
 
-def sets_here(policy: Policy, promise: SetPromise, release: Any, truth: Any, trace: Any) -> Here:
-    """Read what is audited on this machine."""
-    rows = {"release": read_rows(release, policy, name="release", section="sink", column=promise.column)}
-    if truth is not None:
-        rows["truth"] = read_rows(
-            truth, policy, name="truth", section="source", column=promise.item, person=promise.person
+def formats_of_sets(policy: Policy) -> dict[str, Format]:
+    """The formats of the files of an audit of sets; a text file may have a set on every line."""
+    promise, source = read_set_promise(policy), Format.of_source(policy.section("source"))
+    sink = replace(Format.of(policy.section("sink")), names_once=True, line_column=promise.column)
+    return {"release": sink, "truth": replace(source, line_column=promise.item), "trace": Format()}
+
+
+@contextmanager
+def sets_here(policy: Policy, inputs: Mapping[str, Any]) -> Iterator[Place]:
+    """Read what is audited on this machine; the trace says nothing without the truth."""
+    promise, formats, rows = read_set_promise(policy), formats_of_sets(policy), {}
+    rows["release"] = read_rows(inputs["release"], formats["release"], name="release", column=promise.column)
+    if "truth" in inputs:
+        truth = read_rows(
+            inputs["truth"], formats["truth"], name="truth", column=promise.item, person=promise.person
         )
-    if truth is not None and trace is not None:
-        rows["trace"] = read(trace, name="trace", expected=Format(), part="trace")
-    return Here(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts of a file, or of all files of a role."""
-
-    columns: tuple[str, ...] = ()
-    rows: int = 0
-    hidden: Hidden = NOTHING_HIDDEN
-    has_row_column: bool = False
-    is_listed: bool = True
-    """Whether every row is a list of items."""
-
-    @classmethod
-    def of(cls, place: Place, role: str, column: str) -> Facts:
-        """The facts of all files; `column` may have lists."""
-        found = place.facts(role, partial(_facts_of, column))
-        columns = dict.fromkeys(name for one in found for name in one.columns)
-        hidden = sum((one.hidden for one in found), NOTHING_HIDDEN)
-        return cls(
-            tuple(columns), sum(one.rows for one in found), hidden, any(one.has_row_column for one in found),
-            all(one.is_listed for one in found),
-        )  # fmt: skip
-
-    def header(self, name: str) -> Rows:
-        """The columns of all files, for checks that look at no value."""
-        columns = {column: pa.nulls(min(self.rows, 1)) for column in self.columns}
-        return Rows(((columns, np.zeros(min(self.rows, 1), np.bool_)),), name, (), self.hidden)
-
-
-def _facts_of(column: str, rows: Rows) -> Facts:
-    lists = all(map(is_listed, rows.pieces(column)))
-    return Facts(tuple(rows.columns), len(rows), rows.hidden, has_row_column(rows), lists)
+        rows["truth"] = by_stream(truth, policy.section("stream"))
+        if "trace" in inputs:
+            rows["trace"] = read(inputs["trace"], name="trace", expected=formats["trace"], part="trace")
+    yield Here(rows)
 
 
 # ---- labels of rows
@@ -162,10 +141,10 @@ def label_twice(rows: Relation) -> Bools:
 
 def read_release(place: Place, policy: Policy, promise: SetPromise, notes: Notes) -> Records | None:
     """Read the released sets; report what is wrong with columns and rows. None if there are no sets."""
-    facts = Facts.of(place, "release", promise.column)
-    is_named = promise.column in facts.columns or promise.item not in facts.columns
+    outline = place.outline("release")
+    is_named = promise.column in outline.columns or promise.item not in outline.columns
     column = promise.column if is_named else promise.item
-    if not check_columns((column,), facts.header("release"), notes):
+    if not check_columns((column,), outline, notes):
         return None
     work = partial(_released_entries, column, separator_of(policy, "sink"))
     entries = place.read("release", work, _ENTRIES)
@@ -206,16 +185,15 @@ def _records(owner: Ints, label: Ints, labels: int) -> tuple[Ints, Ints]:
 
 def read_truth(place: Place, policy: Policy, promise: SetPromise, notes: Notes) -> Records:
     """Read the original records, in the order in which their people appear; all rows of a person are one record."""
-    facts, person = Facts.of(place, "truth", promise.item), promise.person
-    header = facts.header("truth")
-    numbers_rows = person == "row" and not facts.has_row_column
-    notes.counts_rows = numbers_rows
-    by_person = person is not None and (person in facts.columns or numbers_rows)
-    if facts.rows:
-        header.require(promise.item)
-    if person and not by_person and facts.rows and facts.columns != (promise.item,) and not facts.is_listed:
-        header.require(person)
-    work = partial(_true_entries, policy, promise, numbers_rows, by_person)
+    outline, person = place.outline("truth"), promise.person
+    notes.counts_rows = counts_rows(policy, outline)
+    by_person = person in outline.columns
+    if len(outline):
+        _require(promise.item, outline)
+    if person and not by_person and len(outline) and outline.columns != (promise.item,):
+        if not all(place.facts("truth", partial(_has_lists, promise.item))):
+            _require(person, outline)
+    work = partial(_true_entries, policy, promise.item, person if by_person else None)
     key, shape = ("person", {**_ENTRIES, "person": str}) if by_person else ("row", _ENTRIES)
     entries = place.read("truth", work, shape)
     surveys = place.divide(entries, (key,), partial(_survey, ()))
@@ -230,19 +208,24 @@ def read_truth(place: Place, policy: Policy, promise: SetPromise, notes: Notes) 
     return Records(place, place.regroup(table, ("range",), partial(_in_order, starts), TRUTH), "record", labels)
 
 
-def _true_entries(
-    policy: Policy, promise: SetPromise, numbers_rows: bool, by_person: bool, rows: Rows, first: int  # noqa: FBT001
-) -> Relation:  # fmt: skip
-    rows = by_stream(rows, policy.section("stream"), first, numbers=numbers_rows)
+def _require(column: str, truth: Outline) -> None:
+    if column not in truth.columns:
+        raise InputError(f"truth: no column {column}; check the policy and the file")
+
+
+def _has_lists(column: str, rows: Rows) -> bool:
+    return all(map(is_listed, rows.pieces(column)))
+
+
+def _true_entries(policy: Policy, item: str, person: str | None, rows: Rows, first: int) -> Relation:
     separator, source = separator_of(policy, "source"), policy.section("source")
     trims = source.get("kind") == "csv" and Format.of_source(source).trims
-    found = read_entries(rows, promise.item, separator, one_item=by_person and separator is None, trims=trims)
-    fits = ~rows.broken & ~unfit_rows(rows, promise.item)
-    if not by_person:
+    found = read_entries(rows, item, separator, one_item=person is not None and separator is None, trims=trims)
+    fits = ~rows.broken & ~unfit_rows(rows, item)
+    if person is None:
         return _relation(found, fits, first)
-    assert promise.person is not None
-    names, (code,) = shared_codes(rows.text(promise.person))
-    fits &= is_someone(code, names) & ~nested_rows(rows, promise.person)
+    names, (code,) = shared_codes(rows.text(person))
+    fits &= is_someone(code, names) & ~nested_rows(rows, person)
     return _relation(found, fits, first, person=Texts(code, names))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -31,12 +31,9 @@ class Entries:
     labels: list[str]
 
 
-def read_rows(what: Any, policy: Policy, *, name: str, section: str, column: str, person: str | None = None) -> Rows:
+def read_rows(what: Any, expected: Format, *, name: str, column: str, person: str | None = None) -> Rows:
     """Read files, tables, or sets in memory as rows."""
     table = _in_memory(what, column, person)
-    written = policy.section(section)
-    expected = Format.of_source(written) if section == "source" else replace(Format.of(written), names_once=True)
-    expected = replace(expected, line_column=column)
     return read(what if table is None else table, name=name, expected=expected)
 
 

@@ -17,10 +17,8 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.sets.counting import SUMS, added_up
-from shoal.auditor.sets.evidence import Facts
 from shoal.auditor.sets.labels import Partition
 from shoal.auditor.sets.records import TRUTH, Records, Sets, ordered, sets_check, sets_of
-from shoal.auditor.trace import trace_with
 
 _ENTRIES: Final[Shape] = {"entry": int, "record": int, "position": int}
 _LAST: Final[Shape] = {"record": int, "row": int, "kept_back": bool}
@@ -68,7 +66,9 @@ def join_trace(truth: Records, released: int, notes: Notes) -> Records | None:
     Rows are those of the last entry of a record; -1 for records that were not released or are not in the trace.
     """
     place, records = truth.place, truth.counts.records
-    if trace_with(("row", "position"), Facts.of(place, "trace", "").header("trace"), notes) is None:
+    missing = [name for name in ("row", "position") if name not in place.outline("trace").columns]
+    if missing:
+        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
         return None
     trace = place.read("trace", _entries, _ENTRIES)
     by_record = place.divide(trace, ("record",), partial(_look_at_records, records, released))

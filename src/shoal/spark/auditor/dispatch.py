@@ -11,7 +11,6 @@ from shoal.auditor.reading.memory import size_of
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.flexible.judge import audit_flexible
-from shoal.spark.auditor.sets.audit import audit_sets
 from shoal.spark.auditor.tables import audit_table
 from shoal.spark.auditor.tuples.judge import audit_tuples
 from shoal.spark.auditor.z.judge import audit_z
@@ -20,8 +19,6 @@ _TUPLES: Final = ("fads", "fads-varied", "fast", "k-varp", "iot-anonymization", 
 _JUDGES: Final[dict[str, Callable[[Engine, Policy, Any, Any, Any, int | None], AuditReport]]] = {
     "z-anonymity": audit_z,
     "flexible-k": audit_flexible,
-    "k^m": audit_sets,
-    "k^m-apriori": audit_sets,
     **dict.fromkeys(_TUPLES, audit_tuples),
 }
 

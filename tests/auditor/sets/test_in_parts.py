@@ -1,4 +1,4 @@
-"""The audit of sets in parts says what the audit on one machine says, of sound and of broken releases."""
+"""An audit of sets in parts, as on Spark, says what the audit of everything at once says."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
-from shoal.spark.auditor.dispatch import audit_on
-from shoal.spark.auditor.sets import tallies
-from tests.spark.auditor.test_tuples import ManyBins, same_report
+from shoal.auditor.sets import counting, records
+from tests.auditor.in_parts import audit_in_parts, same_report
 
 TREE = {"any": {"west": ["la", "sf"], "east": ["ny", "dc", "bos"], "south": ["mia", "atl"]}}
 LABEL = {"la": "west", "sf": "west", "mia": "south", "atl": "south"}
@@ -98,8 +97,10 @@ def bound_certificate(evidence: SetEvidence) -> dict[str, Any]:
 
 def judged(evidence: SetEvidence, folder: Path) -> tuple[AuditReport, AuditReport]:
     paths = evidence.write(folder)
-    here, there = shoal.audit(**paths), audit_on(ManyBins(), **paths)
+    here, there = shoal.audit(**paths), audit_in_parts(**paths)
     same_report(here, there)
+    assert there.not_checked == here.not_checked
+    assert there.counts_rows == here.counts_rows
     return here, there
 
 
@@ -282,19 +283,83 @@ def test_rare_items(tmp_path: Path) -> None:
     judged(evidence, tmp_path)
 
 
-def test_what_is_not_counted_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "_CELLS", 20)
-    monkeypatch.setattr(tallies, "SORTED_BUDGET", 20)
-    there = audit_on(ManyBins(), **make_sets().write(tmp_path))
+def test_what_is_sampled_is_the_same_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "TABLE_BUDGET", 100)
+    monkeypatch.setattr(counting, "SORTED_BUDGET", 100)
+    here, _ = judged(make_sets(), tmp_path)
+    assert here.metrics["released_sets_of_2"]["how"] == "sampled"
+
+
+def test_what_is_too_much_for_one_machine_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "TABLE_BUDGET", 100)
+    monkeypatch.setattr(counting, "SORTED_BUDGET", 100)
+    monkeypatch.setattr(records, "GATHERED", 100)
+    evidence = make_sets()
+    certified(evidence)
+    there = audit_in_parts(**evidence.write(tmp_path))
     assert there.metrics["released_sets_of_2"] is None
-    assert [sentence for sentence in there.not_checked if "no sample is drawn" in sentence] == [
-        "Sets of 2 labels were not counted: too many, and no sample is drawn on Spark.",
-        "Itemsets of 2 items were not counted: too many, and no sample is drawn on Spark.",
+    assert "rows_below_k_share" not in there.metrics
+    assert [sentence for sentence in there.not_checked if "one machine" in sentence] == [
+        "Whether the certificate is of these sets was not checked: too many for one machine.",
+        *(f"Sets of {size} labels were not counted: too many, also for a sample on one machine." for size in (1, 2)),
+        *(f"Sets of {size} items were not counted: too many, also for a sample on one machine." for size in (1, 2)),
     ]
 
 
-def test_labels_that_only_the_trace_shows(tmp_path: Path) -> None:
-    evidence = make_sets()
+def only_the_trace_shows(evidence: SetEvidence) -> None:
     evidence.promised = PROMISED
-    there = audit_on(ManyBins(), **evidence.write(tmp_path))
-    assert any("items of a label are not known" in sentence for sentence in there.not_checked)
+
+
+def locally(evidence: SetEvidence) -> None:
+    """Local recoding: people whose region is shared by many keep their items."""
+    evidence.promised = {**evidence.promised, "recoding": "local", "k": 2}
+    items: dict[str, set[str]] = {}
+    for record in evidence.truth:
+        if record["who"] is not None:
+            items.setdefault(record["who"], set()).add(record["item"])
+    for at, (entry, own) in enumerate(zip(evidence.trace, items.values(), strict=True)):
+        evidence.release[entry["position"]] = sorted(own if at % 2 else {LABEL_OF[item] for item in own})
+
+
+@pytest.mark.parametrize("also", [only_the_trace_shows, locally])
+@pytest.mark.parametrize("broken", [None, another_set, a_record_held_back, an_item_next_to_its_label, a_position_twice])
+def test_what_the_trace_shows(tmp_path: Path, also: Any, broken: Any) -> None:
+    evidence = make_sets()
+    also(evidence)
+    if broken is not None:
+        broken(evidence)
+    here, there = judged(evidence, tmp_path)
+    assert here.ok == (broken is None)
+    assert "risk_after_sets_of_2" in there.metrics
+
+
+def test_local_recoding_by_blocks(tmp_path: Path) -> None:
+    evidence = make_sets()
+    locally(evidence)
+    evidence.promised = {**PROMISED, "recoding": "local", "k": 2}
+    evidence.blocks = {item: [item] for item in LABEL_OF} | {"west": ["la", "sf"], "south": ["mia", "atl"]}
+    here, _ = judged(evidence, tmp_path)
+    assert here.ok
+    assert here.metrics["ncp"] > 0
+
+
+def test_rows_that_are_records(tmp_path: Path) -> None:
+    """Without people every row of the truth is a record; some rows have no item."""
+    evidence = make_sets()
+    of = {entry["position"]: entry["row"] for entry in evidence.trace}
+    evidence.truth = [{"item": evidence.release[at]} for at in sorted(of, key=of.__getitem__)]
+    evidence.truth[7]["item"] = None
+    evidence.promised = {**PROMISED, "k": 2}
+    paths = evidence.write(tmp_path)
+    paths["policy"]["stream"] = {}
+    here, there = shoal.audit(**paths), audit_in_parts(**paths)
+    same_report(here, there)
+    assert [found.code for found in here.violations] == ["not-the-image"]
+
+
+@pytest.mark.parametrize("buckets", [1, 7])
+def test_any_number_of_buckets(tmp_path: Path, buckets: int) -> None:
+    evidence = make_sets()
+    a_rare_pair(evidence)
+    paths = evidence.write(tmp_path, files=5)
+    same_report(shoal.audit(**paths), audit_in_parts(**paths, buckets=buckets))
