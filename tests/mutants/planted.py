@@ -462,7 +462,7 @@ MUTANTS: Final = (
         "tests/auditor/tuples/test_edges.py",
     ),
     Mutant(
-        "auditor/sets/shares.py",
+        "auditor/sets/measuring.py",
         "the auditor accepts sets of k - 1 people",
         "below = supports < k",
         "below = supports < k - 1",

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shoal.auditor.findings import Notes
 from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.batches import read_batches
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.header import column_names
 from shoal.auditor.reading.paths import Format
+from shoal.auditor.sets.evidence import read_truth, sets_here
 from shoal.auditor.sets.promise import read_set_promise
-from shoal.auditor.sets.reading import read_truth
 from shoal.decode.columns import trimmed
 from shoal.decode.header_names import unique_names
 from shoal.errors import InputError, PolicyError
@@ -68,9 +69,9 @@ def test_items_of_a_joined_text(tmp_path: Path, *, trim: bool, expected: list[li
         "sink": {"kind": "jsonl", "path": "out.jsonl"},
     }
     known = read_policy(policy)
-    truth = read_truth(tmp_path / "in.csv", known, read_set_promise(known))
-    labels = truth.sets.labels
-    found = [{labels[label] for label in truth.sets.items[start:end]} for start, end in pairwise(truth.sets.offsets)]
+    with sets_here(known, {"release": [{"any"}], "truth": tmp_path / "in.csv"}) as here:
+        sets = read_truth(here, known, read_set_promise(known), Notes()).gathered
+    found = [{sets.labels[label] for label in sets.items[start:end]} for start, end in pairwise(sets.offsets)]
     assert found == [set(record) for record in expected]
     checked = parse_policy(policy, folder=tmp_path)
     reader = set_reader(checked, lambda letter, record: None)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import shoal
 from shoal.auditor import AuditReport
+from shoal.auditor.checks import CHECKS
 from shoal.auditor.sets import counting, records
 from tests.auditor.in_parts import audit_in_parts, same_report
 
@@ -36,10 +37,15 @@ class SetEvidence:
     blocks: dict[str, list[str]] | None = None
     certificate: dict[str, Any] | None = None
     has_trace: bool = True
+    has_truth: bool = True
+    column: str = "items"
+    more: dict[str, str] = field(default_factory=dict)
+    """Another column of the release."""
+    graph: str | None = None
 
     def write(self, folder: Path, files: int = 3) -> dict[str, Any]:
         """Write all parts to files; return the arguments of an audit."""
-        released = [{"items": labels} for labels in self.release]
+        released = [{self.column: labels, **self.more} for labels in self.release]
         for name, rows in (("release", released), ("truth", self.truth), ("trace", self.trace)):
             (folder / name).mkdir()
             size = max(-(-len(rows) // files), 1)
@@ -49,12 +55,16 @@ class SetEvidence:
         for name in ("blocks", "certificate"):
             if getattr(self, name) is not None:
                 (folder / f"release.{name}.json").write_text(json.dumps(getattr(self, name)))
+        if self.graph is not None:
+            (folder / "graph.csv").write_text(self.graph)
+            self.promised = {**self.promised, "generalize": {"graph": str(folder / "graph.csv")}}
         policy = {
             "stream": {"person": "who"}, "source": {"kind": "jsonl", "path": "x"},
             "sink": {"kind": "jsonl", "path": "y"}, "anonymize": self.promised,
         }  # fmt: skip
         trace = str(folder / "trace") if self.has_trace else None
-        return {"release": str(folder / "release"), "truth": str(folder / "truth"), "trace": trace, "policy": policy}
+        truth = str(folder / "truth") if self.has_truth else None
+        return {"release": str(folder / "release"), "truth": truth, "trace": trace, "policy": policy}
 
 
 def make_sets(people: int = 240, **promised: Any) -> SetEvidence:
@@ -129,8 +139,7 @@ def test_a_sound_release(tmp_path: Path, also: Any) -> None:
     if also is not None:
         also(evidence)
     here, there = judged(evidence, tmp_path)
-    assert there.ok, there.text()
-    assert there.not_checked == here.not_checked
+    assert there.findings == (), there.text()
     assert there.metrics["smallest_k"] == 12
     assert there.metrics["records"] == 240
     assert there.metrics["unusable_rows"] == 1
@@ -220,6 +229,60 @@ def in_input_order(evidence: SetEvidence) -> None:
         entry["position"] = row
 
 
+def an_empty_label(evidence: SetEvidence) -> None:
+    evidence.release[200] = [*evidence.release[200], " "]
+
+
+def with_blocks(evidence: SetEvidence) -> None:
+    promised = evidence.promised
+    by_blocks(evidence)
+    evidence.promised = promised
+
+
+def an_item_in_two_blocks(evidence: SetEvidence) -> None:
+    by_blocks(evidence)
+    assert evidence.blocks is not None
+    evidence.blocks["ny"].append("la")
+
+
+def an_item_in_no_block(evidence: SetEvidence) -> None:
+    with_blocks(evidence)
+    assert evidence.blocks is not None
+    evidence.blocks["west"].remove("sf")
+
+
+def an_item_that_does_not_exist(evidence: SetEvidence) -> None:
+    with_blocks(evidence)
+    assert evidence.blocks is not None
+    evidence.blocks["west"].append("moon")
+
+
+def a_block_of_far_items(evidence: SetEvidence) -> None:
+    """A graph in which la and sf, of one block, have another item between them."""
+    by_blocks(evidence)
+    evidence.graph = "from,to\nla,ny\nny,sf\nsf,dc\ndc,bos\nbos,mia\nmia,atl\n"
+
+
+def an_item_that_nothing_generalizes(evidence: SetEvidence) -> None:
+    evidence.truth.insert(40, {"who": "p1", "item": "moon"})
+
+
+def an_item_never_published(evidence: SetEvidence) -> None:
+    evidence.release = [[label for label in labels if label != "ny"] for labels in evidence.release]
+
+
+def no_rows_and_no_truth(evidence: SetEvidence) -> None:
+    evidence.release, evidence.has_truth, evidence.has_trace = [], False, False
+
+
+def another_column(evidence: SetEvidence) -> None:
+    evidence.column = "labels"
+
+
+def a_column_more(evidence: SetEvidence) -> None:
+    evidence.more = {"name": "ada"}
+
+
 BROKEN: dict[Callable[[SetEvidence], None], set[str]] = {
     a_lost_row: {"record-missing"},
     a_row_twice: {"record-added"},
@@ -239,7 +302,32 @@ BROKEN: dict[Callable[[SetEvidence], None], set[str]] = {
     an_unlinked_trace: {"unchecked-promise"},
     no_rows: {"record-missing"},
     in_input_order: {"in-input-order"},
+    an_empty_label: {"unreadable"},
+    an_item_in_two_blocks: {"item-in-two-blocks"},
+    an_item_in_no_block: {"item-without-label", "blocks-differ"},
+    an_item_that_does_not_exist: {"foreign-item", "blocks-differ"},
+    a_block_of_far_items: {"not-contiguous"},
+    an_item_that_nothing_generalizes: {"unknown-item"},
+    an_item_never_published: {"item-without-label", "not-the-image"},
+    no_rows_and_no_truth: {"no-rows"},
+    another_column: {"missing-column", "extra-column"},
+    a_column_more: {"extra-column"},
 }
+OF_FILES = {"hidden-value", "unexpected-metadata"}
+"""Codes of the audit of columns, which `tests.auditor.reading` plants."""
+
+
+def test_every_code_is_planted() -> None:
+    codes = {one.code for one in CHECKS.values() if "sets" in one.families}
+    assert codes - OF_FILES <= set.union(*BROKEN.values())
+
+
+def test_blocks_of_a_graph_that_hang_together(tmp_path: Path) -> None:
+    evidence = make_sets()
+    by_blocks(evidence)
+    evidence.graph = "from,to\nla,sf\nsf,ny\nny,dc\ndc,bos\nbos,mia\nmia,atl\n"
+    here, _ = judged(evidence, tmp_path)
+    assert here.findings == ()
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda one: one.__name__)

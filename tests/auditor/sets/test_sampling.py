@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from shoal.auditor import audit
+from shoal.auditor.engine import Here
+from shoal.auditor.policy import read_policy
+from shoal.auditor.relation import Relation
 from shoal.auditor.sets import counting as sets_counting
 from shoal.auditor.sets import measuring
 from shoal.auditor.sets import sampling as sets_sampling
 from shoal.auditor.sets.counting import tally
-from shoal.auditor.engine import Here
-from shoal.auditor.relation import Relation
 from shoal.auditor.sets.measuring import CountedSets, measure_own
 from shoal.auditor.sets.promise import read_set_promise
-from shoal.auditor.policy import read_policy
 from shoal.auditor.sets.records import Records, collect
 from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, interval, subsets
 from tests.auditor.sets.naive import Case, itemsets, policy, support, unchecked

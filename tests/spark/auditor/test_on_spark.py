@@ -15,11 +15,11 @@ from shoal.cli.app import app
 from shoal.observe.observer import Observer
 from shoal.policy import load_policy
 from shoal.spark.run import SparkRun
+from tests.auditor.sets.test_in_parts import another_set, certified, make_sets
 from tests.spark.auditor.releases import Evidence, make_evidence
 from tests.spark.auditor.test_class_sizes import write_people
 from tests.spark.auditor.test_flexible import made, same, write
 from tests.spark.auditor.test_flexible import too_few_people as few_people
-from tests.auditor.sets.test_in_parts import another_set, certified, make_sets
 from tests.spark.auditor.test_tables import write_table
 from tests.spark.auditor.test_tuples import BROKEN, leaked_identifier, one_too_few, same_report
 from tests.spark.auditor.test_z import publish, same_findings, too_few_people

@@ -10,10 +10,10 @@ import numpy as np
 from shoal.auditor.attacks.item_lists import ItemLists
 from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, with_control
 from shoal.auditor.attacks.settings import Settings
+from shoal.auditor.audit import inputs_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.audit import inputs_of
 from shoal.auditor.sets.audit import find_partition
 from shoal.auditor.sets.blocks import read_blocks
 from shoal.auditor.sets.evidence import read_release, read_truth, sets_here

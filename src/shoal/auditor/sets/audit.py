@@ -17,13 +17,7 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.sets.blocks import Blocks, check_blocks, listed, own_labels, read_blocks
-from shoal.auditor.sets.certificate import (
-    Certificate,
-    check_binding,
-    check_certificate,
-    check_empty,
-    read_certificate,
-)
+from shoal.auditor.sets.certificate import check_binding, check_certificate, check_empty, read_certificate
 from shoal.auditor.sets.evidence import read_release, read_truth
 from shoal.auditor.sets.image import check_image
 from shoal.auditor.sets.labels import (
@@ -60,6 +54,7 @@ from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.records import TRUTH, Records, different, sets_check
 from shoal.auditor.sets.trace import find_candidates, from_trace, join_trace, only_released, split_items
 
+_NONE: Final = np.zeros(0, np.int64)
 _NO_TRUTH: Final = "Whether sets are true, and the share of original itemsets, was not checked: no truth."
 _NEEDS_TRACE: Final = (
     "Whether sets are true, and the share of original itemsets, was not checked: labels differ from record to record, "
@@ -258,7 +253,7 @@ class _Audit:
         found = place.divide(published, ("row",), partial(_look_each, [(not_published, ())]))
         self.notes.findings += all_found(found).findings
         base = len(self.release.labels) + 1
-        kinds = different(np.concatenate([np.zeros(0, np.int64), *place.divide(published, ("row",), partial(_kinds, base))]))
+        kinds = different(np.concatenate([*place.divide(published, ("row",), partial(_kinds, base)), _NONE]))
         table = place.each(published, partial(_as_kinds, kinds, base), TRUTH)
         sets = Records(place, table, "record", [truth.labels[item] for item in (kinds // base).tolist()])
         self._compare(sets, Partition(kinds % base - 1, tuple(self.release.labels)), before, has_rows=True)
@@ -351,6 +346,6 @@ def find_partition(
             notes.skip(
                 f"{unclear} items have several possible labels; sets with them were not checked: no blocks file."
             )
-        return partition, ~candidates.possible.any(axis=0)
+        return partition, np.asarray(~candidates.possible.any(axis=0))
     notes.findings += look(Relation(), (without_label,), partition, used, len(labels))
     return partition, idle_labels(partition, used, len(labels))

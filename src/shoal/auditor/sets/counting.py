@@ -86,9 +86,10 @@ def _encoded(labels: Ints, base: int) -> Ints:
 
 def tally(records: Records, size: int) -> Tally:
     """Count every set of one size."""
-    base, found = max(len(records.labels), 1), Relation({"code": np.zeros(0, np.int64), "support": np.zeros(0, np.int64)})
-    if subsets_in_all(records.counts.of_size, size):
-        found = added_up(records.place, records.regroup(partial(_tally_part, size), SUMS))
+    base, nothing = max(len(records.labels), 1), np.zeros(0, np.int64)
+    if not subsets_in_all(records.counts.of_size, size):
+        return Tally(size, base, nothing, nothing)
+    found = added_up(records.place, records.regroup(partial(_tally_part, size), SUMS))
     return Tally(size, base, found["code"], found["support"])
 
 

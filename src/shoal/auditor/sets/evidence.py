@@ -56,9 +56,7 @@ def sets_here(policy: Policy, inputs: Mapping[str, Any]) -> Iterator[Place]:
     promise, formats, rows = read_set_promise(policy), formats_of_sets(policy), {}
     rows["release"] = read_rows(inputs["release"], formats["release"], name="release", column=promise.column)
     if "truth" in inputs:
-        truth = read_rows(
-            inputs["truth"], formats["truth"], name="truth", column=promise.item, person=promise.person
-        )
+        truth = read_rows(inputs["truth"], formats["truth"], name="truth", column=promise.item, person=promise.person)
         rows["truth"] = by_stream(truth, policy.section("stream"))
         if "trace" in inputs:
             rows["trace"] = read(inputs["trace"], name="trace", expected=formats["trace"], part="trace")
@@ -108,8 +106,9 @@ def _survey(checks: Sequence[Check], part: Relation) -> _Survey:
 
 def _all_labels(surveys: Sequence[_Survey]) -> list[str]:
     """All labels in order of appearance, however rows were divided."""
-    none = [np.zeros(0, np.int64)]
-    row, entry = np.concatenate(none + [one.row for one in surveys]), np.concatenate(none + [one.entry for one in surveys])
+    nothing = [np.zeros(0, np.int64)]
+    row = np.concatenate(nothing + [one.row for one in surveys])
+    entry = np.concatenate(nothing + [one.entry for one in surveys])
     labels = [label for one in surveys for label in one.labels]
     return list(dict.fromkeys(labels[at] for at in np.lexsort((entry, row)).tolist()))
 
@@ -190,9 +189,9 @@ def read_truth(place: Place, policy: Policy, promise: SetPromise, notes: Notes) 
     by_person = person in outline.columns
     if len(outline):
         _require(promise.item, outline)
-    if person and not by_person and len(outline) and outline.columns != (promise.item,):
-        if not all(place.facts("truth", partial(_has_lists, promise.item))):
-            _require(person, outline)
+    needs_person = person and not by_person and len(outline) and outline.columns != (promise.item,)
+    if needs_person and not all(place.facts("truth", partial(_has_lists, promise.item))):
+        _require(str(person), outline)
     work = partial(_true_entries, policy, promise.item, person if by_person else None)
     key, shape = ("person", {**_ENTRIES, "person": str}) if by_person else ("row", _ENTRIES)
     entries = place.read("truth", work, shape)

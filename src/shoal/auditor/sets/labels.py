@@ -1,4 +1,4 @@
-"""Which label stands for which item: by the hierarchy, the blocks file or the names; and what labels may be released."""
+"""Which label stands for which item: by the hierarchy, the blocks file or the names; which may be released."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.auditor.checks import Answer
 from shoal.auditor.hierarchies.hierarchy import Hierarchy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
-from shoal.auditor.sets.blocks import Blocks, own_labels
+from shoal.auditor.sets.blocks import Blocks
 from shoal.auditor.sets.counting import find
 from shoal.auditor.sets.promise import Generalization
 from shoal.auditor.sets.records import once, ordered, sets_check

@@ -20,7 +20,7 @@ from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets,
 
 _AT_ONCE: Final = 1_000_000
 _ROUNDING: Final = 1e-12
-_AGAIN: Final = "Do not publish this release: raise the generalization, or run the method again and report how it was made."
+_AGAIN: Final = "Do not publish this release; run the method again, and report how it was made."
 
 
 # ---- what is promised

@@ -68,7 +68,8 @@ def different(numbers: Ints) -> Ints:
     if not (numbers[1:] <= numbers[:-1]).any():
         return numbers
     rising = np.sort(numbers)
-    return rising[np.append(True, rising[1:] != rising[:-1])]
+    found: Ints = rising[np.append(True, rising[1:] != rising[:-1])]
+    return found
 
 
 def ordered(part: Relation, *names: str) -> Relation:

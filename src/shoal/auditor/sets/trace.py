@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.checks import Found, all_found, look
-from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
@@ -53,11 +52,12 @@ def undecided(_: Relation, records: int, named: int) -> int:
             needs=_NEEDS, advice="k is counted over people who are not there. Run the method again.")  # fmt: skip
 def kept_back(heads: Relation, sizes: Ints) -> Bools:
     """Mark records with an item that may be released, for which some entry has no row."""
-    return heads["kept_back"] & (sizes > 0)
+    return np.asarray(heads["kept_back"] & (sizes > 0))
 
 
 def _fits(trace: Relation, records: int, rows: int) -> Bools:
-    return (trace["record"] >= 0) & (trace["record"] < records) & (trace["position"] < rows)
+    fits: Bools = (trace["record"] >= 0) & (trace["record"] < records) & (trace["position"] < rows)
+    return fits
 
 
 def join_trace(truth: Records, released: int, notes: Notes) -> Records | None:
