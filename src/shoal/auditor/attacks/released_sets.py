@@ -14,10 +14,10 @@ from shoal.auditor.audit import inputs_of
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.sets.audit import find_partition
 from shoal.auditor.sets.blocks import read_blocks
 from shoal.auditor.sets.evidence import read_release, read_truth, sets_here
 from shoal.auditor.sets.labels import Above
+from shoal.auditor.sets.partition import find_partition
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.records import Records, Sets, collect
 from shoal.auditor.sets.trace import join_trace, only_released

@@ -10,33 +10,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Check, Found, all_found, look
+from shoal.auditor.checks import Check, look
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import AuditReport, Notes, Severity
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
-from shoal.auditor.sets.blocks import Blocks, check_blocks, listed, own_labels, read_blocks
+from shoal.auditor.sets.blocks import check_blocks, listed, read_blocks
 from shoal.auditor.sets.certificate import check_binding, check_certificate, check_empty, read_certificate
 from shoal.auditor.sets.evidence import read_release, read_truth
 from shoal.auditor.sets.image import check_image
-from shoal.auditor.sets.labels import (
-    Above,
-    Partition,
-    below_another,
-    from_blocks,
-    from_hierarchy,
-    from_names,
-    idle_labels,
-    nested_in_a_row,
-    not_above_items,
-    not_in_blocks,
-    not_in_hierarchy,
-    not_published,
-    of_no_item,
-    publish,
-    without_label,
-)
+from shoal.auditor.sets.labels import Above, check_labels, read_published
 from shoal.auditor.sets.loss import measure_loss
 from shoal.auditor.sets.measuring import (
     CountedSets,
@@ -50,11 +34,11 @@ from shoal.auditor.sets.measuring import (
     sigma_broken,
     write_measured,
 )
+from shoal.auditor.sets.partition import Partition, find_partition, of_no_item
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
-from shoal.auditor.sets.records import TRUTH, Records, different, sets_check
-from shoal.auditor.sets.trace import find_candidates, from_trace, join_trace, only_released, split_items
+from shoal.auditor.sets.records import Records, look_at, sets_check
+from shoal.auditor.sets.trace import join_trace, only_released
 
-_NONE: Final = np.zeros(0, np.int64)
 _NO_TRUTH: Final = "Whether sets are true, and the share of original itemsets, was not checked: no truth."
 _NEEDS_TRACE: Final = (
     "Whether sets are true, and the share of original itemsets, was not checked: labels differ from record to record, "
@@ -112,7 +96,7 @@ class _Audit:
     def run(self) -> None:
         """Check the release alone, then against the truth."""
         self._check_certificate()
-        self._check_labels()
+        check_labels(self.release, self.promise, self.blocks, self.notes)
         self._measure_release()
         if self.place.has("truth"):
             self._check_truth()
@@ -126,11 +110,6 @@ class _Audit:
         """Look at what is not about single rows."""
         self.notes.findings += look(Relation(), checks, *given)
 
-    def _look_at_rows(self, checks: Sequence[tuple[Check, tuple[Any, ...]]]) -> None:
-        """Look at the released sets, part by part."""
-        parts = self.place.divide(self.release.table, ("row",), partial(_look_each, checks)) if checks else []
-        self.notes.findings += all_found(parts).findings
-
     # ---- the release alone
 
     def _check_certificate(self) -> None:
@@ -143,19 +122,6 @@ class _Audit:
         check_binding(found, self.release, self.notes)
         sigma = (1.0 if found.is_sure(size) else share for size, share in enumerate(promise.sigma, 1))
         self.promise = replace(promise, sigma=tuple(sigma))
-
-    def _check_labels(self) -> None:
-        generalization, labels = self.promise.generalization, self.release.labels
-        checks: list[tuple[Check, tuple[Any, ...]]] = []
-        if self.promise.is_local:
-            above = Above(labels, generalization, self.blocks)
-            checks += [(not_above_items, (above,)), (nested_in_a_row, (above,))]
-        elif generalization.hierarchy is not None:
-            given = labels, generalization.hierarchy, own_labels(self.blocks, generalization)
-            checks += [(not_in_hierarchy, given), (below_another, given)]
-        if self.blocks is not None:
-            checks.append((not_in_blocks, (labels, self.blocks)))
-        self._look_at_rows(checks)
 
     def _measure_release(self) -> None:
         """Count the sets of at most m labels within a row; report those in fewer than k rows."""
@@ -233,7 +199,7 @@ class _Audit:
 
     def _check_global(self, truth: Records, before: CountedSets, *, has_rows: bool) -> None:
         partition, idle = find_partition(self.promise, self.blocks, truth, self.release, self.notes, has_rows=has_rows)
-        self._look_at_rows([(of_no_item, (idle,))] if idle.any() else [])
+        self.notes.findings += look_at(self.place, self.release.table, [(of_no_item, idle)] if idle.any() else [])
         if partition is None:
             self.notes.skip(_NO_PARTITION)
         else:
@@ -247,16 +213,9 @@ class _Audit:
         if self.blocks is None and self.promise.generalization.hierarchy is None:
             self.notes.skip(_NO_PARTITION)
             return
-        above, place = Above(self.release.labels, self.promise.generalization, self.blocks), self.place
-        work = partial(publish, [above.item(item) for item in truth.labels])
-        published = place.both(truth.table, self.release.table, ("row",), work, {**TRUTH, "shown": int})
-        found = place.divide(published, ("row",), partial(_look_each, [(not_published, ())]))
-        self.notes.findings += all_found(found).findings
-        base = len(self.release.labels) + 1
-        kinds = different(np.concatenate([*place.divide(published, ("row",), partial(_kinds, base)), _NONE]))
-        table = place.each(published, partial(_as_kinds, kinds, base), TRUTH)
-        sets = Records(place, table, "record", [truth.labels[item] for item in (kinds // base).tolist()])
-        self._compare(sets, Partition(kinds % base - 1, tuple(self.release.labels)), before, has_rows=True)
+        above = Above(self.release.labels, self.promise.generalization, self.blocks)
+        kinds, label_of = read_published(truth, self.release, above, self.notes)
+        self._compare(kinds, Partition(label_of, tuple(self.release.labels)), before, has_rows=True)
 
     def _compare(self, truth: Records, partition: Partition, before: CountedSets, *, has_rows: bool) -> None:
         check_image(truth, self.release, partition, self.notes, has_rows=has_rows, is_file=self.is_file)
@@ -299,10 +258,6 @@ class _Audit:
         return all(self.released.is_countable(few) and k[few - 1] >= k[size - 1] for few in range(1, size + 1))
 
 
-def _look_each(checks: Sequence[tuple[Check, tuple[Any, ...]]], rows: Relation) -> Found:
-    return Found([finding for one, given in checks for finding in one(rows, *given)])
-
-
 def _with_items(records: Records, keep: Bools) -> Records:
     """Return records without the other items."""
     if keep[records.counts.of_label > 0].all():
@@ -312,40 +267,3 @@ def _with_items(records: Records, keep: Bools) -> Records:
 
 def _without(keep: Bools, part: Relation) -> Relation:
     return part.having(label=np.where(keep[part["label"]], part["label"], -1))
-
-
-def _kinds(base: int, published: Relation) -> Ints:
-    return np.unique((published["label"] * base + published["shown"] + 1)[published["label"] >= 0])
-
-
-def _as_kinds(kinds: Ints, base: int, published: Relation) -> Relation:
-    """Replace every item by the number of (item, published label)."""
-    kind = np.searchsorted(kinds, published["label"] * base + published["shown"] + 1)
-    return published.having(label=np.where(published["label"] >= 0, kind, -1)).only(*TRUTH)
-
-
-def find_partition(
-    promise: SetPromise, blocks: Blocks | None, truth: Records, release: Records, notes: Notes, *, has_rows: bool
-) -> tuple[Partition | None, Bools]:
-    """Return which label stands for which item, and the released labels that stand for none; None if unknown."""
-    generalization, used = promise.generalization, truth.counts.of_label > 0
-    items, labels, none = truth.labels, release.labels, np.zeros(len(release.labels), np.bool_)
-    if generalization.hierarchy is not None and (generalization.tree is not None or blocks is None):
-        partition = from_hierarchy(items, labels, generalization.hierarchy)
-    elif blocks is not None:
-        partition = from_blocks(items, labels, blocks)
-    elif not has_rows:
-        return from_names(items, labels), none
-    else:
-        candidates = find_candidates(truth, release)
-        if candidates is None:
-            return None, none
-        notes.findings += look(Relation(), (split_items,), candidates)
-        partition, unclear = from_trace(items, labels, candidates)
-        if unclear:
-            notes.skip(
-                f"{unclear} items have several possible labels; sets with them were not checked: no blocks file."
-            )
-        return partition, np.asarray(~candidates.possible.any(axis=0))
-    notes.findings += look(Relation(), (without_label,), partition, used, len(labels))
-    return partition, idle_labels(partition, used, len(labels))

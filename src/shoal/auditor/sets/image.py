@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import ROW, Found, all_found, look
+from shoal.auditor.checks import ROW, Answer, Found, all_found, look
 from shoal.auditor.counting import pair_codes, surplus
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape, place_of
-from shoal.auditor.sets.labels import Partition
+from shoal.auditor.sets.partition import Partition
 from shoal.auditor.sets.records import Records, Sets, collect, ordered, sets_check
 
 _SHOWN: Final[Shape] = {"row": int, "high": int, "low": int}
@@ -24,11 +24,11 @@ _COMPARED: Final[Shape] = {"row": int, "differs": bool, "added": bool, "lost": i
 _UNTRUE: Final = "The release is not what the method makes of this truth. Give the truth of this run, or run it again."
 
 
-@sets_check("not-the-image", "A released set is not the image of its original.", by="record",
-            needs=("truth", "trace"), advice=_UNTRUE)  # fmt: skip
-def not_its_image(rows: Relation) -> Bools:
-    """Mark rows that differ from the labels of the items of their record."""
-    return np.asarray(rows["differs"])
+@sets_check("not-the-image", "A released set is not the image of its original.", by="record", needs=("truth",),
+            advice=_UNTRUE)  # fmt: skip
+def not_the_image(rows: Relation, whose: str) -> Answer:
+    """Mark rows that are not the labels of the items of a record: of their own, if the trace names it."""
+    return Answer(rows["differs"], sentence=f"A released set is not the image of {whose} original.")
 
 
 @sets_check("record-added", "Rows were released that the trace has no record for.", by="record",
@@ -36,13 +36,6 @@ def not_its_image(rows: Relation) -> Bools:
 def of_no_record(rows: Relation) -> Bools:
     """Mark rows that are the row of no record."""
     return np.asarray(rows["added"])
-
-
-@sets_check("not-the-image", "A released set is not the image of an original.", by="record", needs=("truth",),
-            advice=_UNTRUE)  # fmt: skip
-def no_image(rows: Relation) -> Bools:
-    """Mark rows that are the image of no record, or of fewer records than there are such rows."""
-    return np.asarray(rows["differs"])
 
 
 @sets_check("record-missing", "Records of the truth were not released.", by="none", needs=("truth",), advice=_UNTRUE)
@@ -124,7 +117,7 @@ def _sequence(batches: Iterator[Relation]) -> tuple[bytes, bool]:
 
 def _check_rows(place: Place, expected: Table, shown: Table, notes: Notes) -> None:
     compared = place.both(expected, shown, ("row",), _compare_rows, _COMPARED)
-    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, (not_its_image, of_no_record))))
+    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, "its")))
     notes.findings += found.findings
     notes.metrics["records_that_differ"] = found.sums["differing"]
 
@@ -138,15 +131,15 @@ def _compare_rows(expected: Relation, shown: Relation) -> Relation:
     return Relation({"row": shown["row"], "differs": differs, "added": added, "lost": np.zeros(len(shown), np.int64)})
 
 
-def _look_at_rows(checks: Any, rows: Relation) -> Found:
+def _look_at_rows(whose: str, rows: Relation) -> Found:
     sums = {"differing": int(rows["differs"].sum()), "lost": int(rows["lost"].sum())}
-    return Found(look(rows, checks), sums)
+    return Found(look(rows, (not_the_image,), whose) + look(rows, (of_no_record,)), sums)
 
 
 def _check_as_multisets(place: Place, expected: Table, shown: Table, notes: Notes) -> None:
     """Check that the same sets were released, each as often, in any order."""
     compared = place.both(expected, shown, ("high", "low"), _compare_sets, _COMPARED)
-    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, (no_image,))))
+    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, "an")))
     lost, differing = found.sums["lost"], found.sums["differing"]
     notes.findings += found.findings
     notes.findings += look(Relation(), (fewer_rows, more_rows), lost, differing)
@@ -166,4 +159,6 @@ def _compare_sets(expected: Relation, shown: Relation) -> Relation:
     missing, rarer = surplus(there, wanted[binding])
     lost = np.zeros(len(shown) + 1, np.int64)
     lost[-1] = (missing | rarer).sum()
-    return Relation({"row": np.append(shown["row"], -1), "differs": differs, "added": differs, "lost": lost})
+    return Relation(
+        {"row": np.append(shown["row"], -1), "differs": differs, "added": np.zeros_like(differs), "lost": lost}
+    )

@@ -1,77 +1,48 @@
-"""Which label stands for which item: by the hierarchy, the blocks file or the names; which may be released."""
+"""Which labels may be released: known ones, of which none is above another; and what they stand for in a record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from shoal.auditor.checks import Answer
-from shoal.auditor.hierarchies.hierarchy import Hierarchy
+from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
-from shoal.auditor.sets.blocks import Blocks
+from shoal.auditor.sets.blocks import Blocks, own_labels
 from shoal.auditor.sets.counting import find
-from shoal.auditor.sets.promise import Generalization
-from shoal.auditor.sets.records import once, ordered, sets_check
+from shoal.auditor.sets.promise import Generalization, SetPromise
+from shoal.auditor.sets.records import TRUTH, Look, Records, different, look_at, once, ordered, sets_check
 
-_UNEXPLAINED = "Readers cannot know what the label stands for, and the auditor cannot check it. Run the method again."
-_NESTED = "An item is published in two ways, which tells more than either label. Run the method again."
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """For every item of the truth the number of its label; -1 if unknown."""
-
-    label_of: Ints
-    labels: tuple[str, ...]
-    """The release's labels first, with their numbers; then labels that should have been released but were not."""
-    is_unclear: Bools | None = None
-    """Items released under a label that could not be determined; items without a label are not released."""
+_UNEXPLAINED: Final = "Readers cannot know what the label stands for. Run the method again, and publish what it wrote."
+_NESTED: Final = "An item is published in two ways, which tells more than either label. Run the method again."
 
 
-# ---- the release alone
-
-
-@sets_check("unknown-label", "The release has labels that are not in the hierarchy.", by="record", advice=_UNEXPLAINED)
-def not_in_hierarchy(rows: Relation, labels: Sequence[str], hierarchy: Hierarchy, _: set[str]) -> Answer:
-    """Mark rows with a label that the hierarchy does not have."""
-    unknown = np.array([not hierarchy.path(label) for label in labels], np.bool_)
-    return Answer(having(rows, unknown), sentence=_labels(unknown, "that are not in the hierarchy"))
+@sets_check("unknown-label", "The release has labels that the hierarchy or the blocks file does not have.", by="record",
+            advice=_UNEXPLAINED)  # fmt: skip
+def unknown_label(rows: Relation, unknown: Bools, where: str) -> Answer:
+    """Mark rows with an unknown label."""
+    return Answer(having(rows, unknown), sentence=f"The release has {int(unknown.sum())} labels that {where}.")
 
 
 @sets_check("not-an-antichain", "The release has labels and also a label above them.", by="record", advice=_NESTED)
-def below_another(rows: Relation, labels: Sequence[str], hierarchy: Hierarchy, own: set[str]) -> Answer:
-    """Mark rows with a label below another released label; those in ``own`` stand only for themselves."""
-    there = set(labels) - own
-    nested = np.array([not there.isdisjoint(hierarchy.path(label)[1:]) for label in labels], np.bool_)
-    return Answer(having(rows, nested), sentence=_labels(nested, "and also a label above them"))
-
-
-@sets_check("unknown-label", "The release has labels that are in no hierarchy or block.", by="record",
-            advice=_UNEXPLAINED)  # fmt: skip
-def not_above_items(rows: Relation, above: Above) -> Answer:
-    """Mark rows with a label that no hierarchy or block has; labels may differ from record to record."""
-    unknown = np.array([not above.known(label) for label in above.labels], np.bool_)
-    return Answer(having(rows, unknown), sentence=_labels(unknown, "that are in no hierarchy or block"))
+def below_another(rows: Relation, nested: Bools) -> Answer:
+    """Mark rows with a label below another released label."""
+    return Answer(
+        having(rows, nested), sentence=f"The release has {int(nested.sum())} labels and also a label above them."
+    )
 
 
 @sets_check("not-an-antichain", "A released set has a label and also a label above it.", by="record", advice=_NESTED)
-def nested_in_a_row(rows: Relation, above: Above) -> Bools:
-    """Mark rows in which one label is above another."""
-    entry, _ = matches(rows, rows, [above.label(label) for label in above.labels])
+def nested_in_a_row(rows: Relation, labels_above: list[list[int]]) -> Bools:
+    """Mark rows in which one label is above another, where labels may differ from record to record."""
+    entry, _ = matches(rows, rows, labels_above)
     nested = np.zeros(len(rows), np.bool_)
     nested[entry] = True
     return once(rows, nested)
-
-
-@sets_check("unknown-label", "The release has labels that the blocks file does not have.", by="record",
-            advice=_UNEXPLAINED)  # fmt: skip
-def not_in_blocks(rows: Relation, labels: Sequence[str], blocks: Blocks) -> Answer:
-    """Mark rows with a label that the blocks file does not list."""
-    unknown = np.array([label not in blocks for label in labels], np.bool_)
-    return Answer(having(rows, unknown), sentence=_labels(unknown, "that the blocks file does not have"))
 
 
 def having(rows: Relation, marked: Bools) -> Bools:
@@ -79,61 +50,25 @@ def having(rows: Relation, marked: Bools) -> Bools:
     return once(rows, np.append(marked, np.False_)[rows["label"]])  # label -1 picks the last
 
 
-def _labels(marked: Bools, what: str) -> str:
-    return f"The release has {int(marked.sum())} labels {what}."
-
-
-# ---- the labels of items
-
-
-@sets_check(
-    "item-without-label", "Items of the truth have no released label.", by="none", needs=("truth",),
-    advice="What these people have is not published although nothing says so. Run the method again.",
-)  # fmt: skip
-def without_label(_: Relation, partition: Partition, used: Bools, labels: int) -> int:
-    """Count the items that people have, whose label was not released; ``labels`` is how many were."""
-    return int((used & (partition.label_of >= labels)).sum())
-
-
-@sets_check(
-    "label-of-no-item", "The release has labels that have no item of the truth.", by="record", needs=("truth",),
-    advice="The release says something that the truth does not. Run the method again, or give the truth of this run.",
-)  # fmt: skip
-def of_no_item(rows: Relation, idle: Bools) -> Answer:
-    """Mark rows with a label that no item of the truth has."""
-    return Answer(having(rows, idle), sentence=_labels(idle, "that have no item of the truth"))
-
-
-def idle_labels(partition: Partition, used: Bools, labels: int) -> Bools:
-    """Return which released labels no item has that people have."""
-    meant = np.zeros(len(partition.labels) + 1, np.bool_)
-    meant[partition.label_of[used]] = True
-    return ~meant[:labels]
-
-
-def from_hierarchy(items: Sequence[str], labels: Sequence[str], hierarchy: Hierarchy) -> Partition:
-    """Map every item to the label at or above it; of several to the highest: the lower ones are leaks."""
-    number = {label: place for place, label in enumerate(labels)}
-    found = [[number[step] for step in hierarchy.path(item) if step in number] for item in items]
-    return Partition(np.array([steps[-1] if steps else len(labels) for steps in found], np.int64), (*labels, ""))
-
-
-def from_blocks(items: Sequence[str], labels: Sequence[str], blocks: Mapping[str, list[str]]) -> Partition:
-    """Map every item to the label of its block."""
-    number = {label: place for place, label in enumerate(dict.fromkeys((*labels, *blocks)))}
-    block_of: dict[str, int] = {}
-    for label, own in blocks.items():
-        for item in own:
-            block_of.setdefault(item, number[label])
-    return Partition(np.array([block_of.get(item, -1) for item in items], np.int64), tuple(number))
-
-
-def from_names(items: Sequence[str], labels: Sequence[str]) -> Partition | None:
-    """Map every item to itself if every label is an item; else return None."""
-    number = {label: place for place, label in enumerate(labels)}
-    if not set(number) <= set(items):
-        return None
-    return Partition(np.array([number.get(item, len(number)) for item in items], np.int64), (*labels, ""))
+def check_labels(release: Records, promise: SetPromise, blocks: Blocks | None, notes: Notes) -> None:
+    """Check the labels of the release against the hierarchy and the blocks file."""
+    hierarchy, labels = promise.generalization.hierarchy, release.labels
+    checks: list[Look] = []
+    if promise.is_local:
+        above = Above(labels, promise.generalization, blocks)
+        unknown = np.array([not above.known(label) for label in labels], np.bool_)
+        checks.append((unknown_label, unknown, "are in no hierarchy or block"))
+        checks.append((nested_in_a_row, [above.label(label) for label in labels]))
+    elif hierarchy is not None:
+        there = set(labels) - own_labels(blocks, promise.generalization)
+        paths = [hierarchy.path(label) for label in labels]
+        unknown = np.array([not path for path in paths], np.bool_)
+        checks.append((unknown_label, unknown, "are not in the hierarchy"))
+        checks.append((below_another, np.array([not there.isdisjoint(path[1:]) for path in paths], np.bool_)))
+    if blocks is not None:
+        foreign = np.array([label not in blocks for label in labels], np.bool_)
+        checks.append((unknown_label, foreign, "the blocks file does not have"))
+    notes.findings += look_at(release.place, release.table, checks)
 
 
 # ---- local recoding: labels differ from record to record
@@ -196,10 +131,33 @@ def not_published(entries: Relation) -> Bools:
     return once(entries, (entries["label"] >= 0) & (entries["shown"] < 0))
 
 
-def publish(labels_of: list[list[int]], truth: Relation, rows: Relation) -> Relation:
+def _publish(labels_of: list[list[int]], truth: Relation, rows: Relation) -> Relation:
     """Read as what label every item is published in the row of its record: the lowest one there; -1 for none."""
     entry, label = matches(truth, rows, labels_of)
     entry, lowest = np.unique(entry, return_index=True)
     shown = np.full(len(truth), -1)
     shown[entry] = label[lowest]
     return truth.having(shown=shown)
+
+
+def read_published(truth: Records, release: Records, above: Above, notes: Notes) -> tuple[Records, Ints]:
+    """Return records of kinds, which are items with the label they are published as; and the label of every kind."""
+    place, base = truth.place, len(release.labels) + 1
+    work = partial(_publish, [above.item(item) for item in truth.labels])
+    published = place.both(truth.table, release.table, ("row",), work, {**TRUTH, "shown": int})
+    notes.findings += look_at(place, published, [(not_published,)])
+    parts = place.divide(published, ("row",), partial(_kinds, base))
+    kinds = different(np.concatenate([np.zeros(0, np.int64), *parts]))
+    table = place.each(published, partial(_as_kinds, kinds, base), TRUTH)
+    items = [truth.labels[item] for item in (kinds // base).tolist()]
+    return Records(place, table, "record", items), kinds % base - 1
+
+
+def _kinds(base: int, published: Relation) -> Ints:
+    return np.unique((published["label"] * base + published["shown"] + 1)[published["label"] >= 0])
+
+
+def _as_kinds(kinds: Ints, base: int, published: Relation) -> Relation:
+    """Replace every item by the number of (item, published label)."""
+    kind = np.searchsorted(kinds, published["label"] * base + published["shown"] + 1)
+    return published.having(label=np.where(published["label"] >= 0, kind, -1)).only(*TRUTH)

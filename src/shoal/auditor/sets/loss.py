@@ -7,7 +7,7 @@ import numpy as np
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.sets.blocks import Blocks, listed
-from shoal.auditor.sets.labels import Partition
+from shoal.auditor.sets.partition import Partition
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Records
 

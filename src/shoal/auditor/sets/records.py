@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from shoal.auditor.checks import ROW, check
+from shoal.auditor.checks import ROW, Found, all_found, check
 from shoal.auditor.engine import Here, Place, Table
+from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
 
@@ -96,6 +97,19 @@ def once(rows: Relation, marked: Bools) -> Bools:
     marks = np.zeros(len(rows), np.bool_)
     marks[places[np.unique(rows[ROW][places], return_index=True)[1]]] = True
     return marks
+
+
+Look = tuple[Any, ...]
+"""A check, and what it needs besides rows."""
+
+
+def look_at(place: Place, table: Table, checks: Sequence[Look]) -> list[Finding]:
+    """What some checks find in the entries of released rows, part by part."""
+    return all_found(place.divide(table, (ROW,), partial(_look_at_part, checks)) if checks else ()).findings
+
+
+def _look_at_part(checks: Sequence[Look], rows: Relation) -> Found:
+    return Found([finding for one, *given in checks for finding in one(rows, *given)])
 
 
 @dataclass(frozen=True, slots=True)

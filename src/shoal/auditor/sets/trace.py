@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -15,16 +13,12 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.sets.counting import SUMS, added_up
-from shoal.auditor.sets.labels import Partition
-from shoal.auditor.sets.records import TRUTH, Records, Sets, ordered, sets_check, sets_of
+from shoal.auditor.sets.records import TRUTH, Records, Sets, ordered, sets_check
 
 _ENTRIES: Final[Shape] = {"entry": int, "record": int, "position": int}
 _LAST: Final[Shape] = {"record": int, "row": int, "kept_back": bool}
 _NEEDS: Final = ("truth", "trace")
 _BAD_TRACE: Final = "Then the trace proves nothing. Give the truth, trace and release of one run, unchanged."
-_CELLS: Final = 50_000_000
-_JOINED: Final = re.compile(r"(.+) \+(\d+)", re.DOTALL)
 
 
 @sets_check("trace-broken", "The trace names a record or a row that does not exist.", by="record", needs=_NEEDS,
@@ -124,76 +118,3 @@ def _look_at_kept_back(heads: Relation, sets: Sets) -> Found:
 def only_released(part: Relation) -> Relation:
     """Return the records that have a released row."""
     return part.take(part["row"] >= 0).only(*TRUTH)
-
-
-# ---- the items of labels, where neither a hierarchy nor a blocks file gives them
-
-
-@sets_check(
-    "item-in-two-blocks", "Items were released under more than one label.", by="none", needs=_NEEDS,
-    advice="An item is published in two ways, which tells more than either label. Run the method again.",
-)  # fmt: skip
-def split_items(_: Relation, candidates: Candidates) -> int:
-    """Count the items that no label accompanies in every record."""
-    return int(((candidates.holders > 0) & ~candidates.possible.any(axis=1)).sum())
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Which labels are in the released row of every record with an item: it must be one of them."""
-
-    possible: Bools
-    """By item and label."""
-    holders: Ints
-    """How many records have each item."""
-
-
-def find_candidates(truth: Records, released: Records) -> Candidates | None:
-    """Find the possible labels of every item; None if that would take too long."""
-    items, labels = len(truth.labels), len(released.labels)
-    if items * labels > _CELLS:
-        return None
-    place, possible = truth.place, np.zeros(items * labels, np.bool_)
-    pairs = place.both(truth.table, released.table, ("row",), partial(_pairs, truth.labels, released.labels), SUMS)
-    found, holders = added_up(place, pairs), truth.counts.of_label
-    possible[found["code"][found["support"] == holders[found["code"] // max(labels, 1)]]] = True
-    return Candidates(possible.reshape(items, labels), holders)
-
-
-def _pairs(items: Sequence[str], labels: Sequence[str], truth: Relation, rows: Relation) -> Relation:
-    """Count in how many records an item and a label come together."""
-    heads, released = sets_of(rows, "row", labels)
-    truth = truth.take(truth["label"] >= 0)
-    row = np.searchsorted(heads["row"], truth["row"])
-    width = released.sizes[row]
-    turn = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-    label = released.items[np.repeat(released.offsets[row], width) + turn]
-    code, support = np.unique(np.repeat(truth["label"], width) * len(labels) + label, return_counts=True)
-    return Relation({"code": code, "support": support})
-
-
-def from_trace(items: Sequence[str], labels: Sequence[str], candidates: Candidates) -> tuple[Partition, int]:
-    """Give every item its label if only one is possible; return how many items have several.
-
-    An item may have several possible labels, if other items always occur with it. A label states how many items it has
-    ("NAME +3"), which settles most of them: one that has all its items takes no more.
-    """
-    number = {item: place for place, item in enumerate(items)}
-    room = np.full(len(labels), len(items) + 1, np.int64)
-    possible, open_for = candidates.possible, candidates.possible.copy()
-    for label, name in enumerate(labels):
-        joined = _JOINED.fullmatch(name)
-        item = number.get(name, number.get(joined[1]) if joined else None)
-        if item is not None and possible[item, label]:
-            room[label] = 1 if name in number or joined is None else int(joined[2]) + 1
-            open_for[item] = False
-            open_for[item, label] = True
-    while True:
-        sure = open_for.sum(axis=1) == 1
-        closed = open_for & (open_for[sure].sum(axis=0) >= room) & ~sure[:, None]
-        if not closed.any():
-            break
-        open_for &= ~closed
-    label_of = np.where(sure, open_for.argmax(axis=1), -1) if len(labels) else np.full(len(items), -1)
-    unclear = int(((label_of < 0) & possible.any(axis=1)).sum())
-    return Partition(label_of, tuple(labels), label_of < 0), unclear
