@@ -20,6 +20,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.errors import PolicyError
 
 _LISTS = pa.large_list(TEXT)
+_PLAIN = frozenset({str, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,9 @@ def _from_python(records: Iterable[Any]) -> Any:
 
 
 def _is_set_of_items(record: Any) -> bool:
-    return isinstance(record, list | tuple | set | frozenset) and all(_can_be_item(value) for value in record)
+    if not isinstance(record, list | tuple | set | frozenset):
+        return False
+    return _PLAIN.issuperset(map(type, record)) or all(map(_can_be_item, record))
 
 
 def _can_be_item(value: Any) -> bool:
