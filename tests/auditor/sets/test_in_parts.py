@@ -138,7 +138,7 @@ def test_a_sound_release(tmp_path: Path, also: Any) -> None:
     evidence = make_sets()
     if also is not None:
         also(evidence)
-    here, there = judged(evidence, tmp_path)
+    _, there = judged(evidence, tmp_path)
     assert there.findings == (), there.text()
     assert there.metrics["smallest_k"] == 12
     assert there.metrics["records"] == 240
