@@ -357,7 +357,8 @@ def damage(evidence: SetEvidence, draw: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_damage(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
-    evidence = make_sets(draw.choice([5, 30, 60]), **draw.choice([{}, {"drop_rare": 10}, {"m": 3, "k": [5, 3, 2]}]))
+    promised: list[dict[str, Any]] = [{}, {"drop_rare": 10}, {"m": 3, "k": [5, 3, 2]}]
+    evidence = make_sets(draw.choice([5, 30, 60]), **draw.choice(promised))
     for also in (by_blocks, certified, without_trace):
         if draw.random() < 0.3:
             also(evidence)
