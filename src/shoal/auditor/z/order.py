@@ -15,7 +15,7 @@ from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.sorting import distinct, order_of
 from shoal.auditor.trace import DEAD
-from shoal.auditor.z.evidence import NO_EPOCH
+from shoal.auditor.z.evidence import NO_EPOCH, some
 from shoal.auditor.z.promise import ZPromise
 
 _LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
@@ -51,12 +51,14 @@ class Clock:
 
 def arrivals(rows: Relation) -> Relation:
     """Every record once, with what the clock depends on."""
-    rows = rows.take((rows["record"] >= 0) & (rows["first"] | (rows["entry"] < 0)))
+    is_one = (rows["record"] >= 0) & (rows["first"] | (rows["entry"] < 0))
+    kept = "record", "time", "usable", "person", "accepted"
+    rows = some(is_one, rows.only(*kept, "first", "verdict", "reason"))
     refused = rows["first"] & (rows["verdict"] == DEAD) & rows["usable"]
     is_late, is_ahead = (refused & (rows.codes("reason") == rows["reason"].of(why)) for why in ("late", "ahead"))
     reached = (rows["usable"] & ~refused) | is_late | is_ahead
     columns = {"is_decided": rows["first"], "is_late": is_late, "is_ahead": is_ahead, "reached": reached}
-    return rows.only("record", "time", "usable", "person", "accepted").having(**columns)
+    return rows.only(*kept).having(**columns)
 
 
 def follow(promise: ZPromise, parts: Iterator[Relation]) -> Clock:
@@ -122,7 +124,7 @@ class _Starts:
 
 def decisions(rows: Relation) -> Relation:
     """Every accepted record, with what the order of decisions depends on."""
-    rows = rows.take(rows["accepted"])
+    rows = some(rows["accepted"], rows.only("entry", "record", "time", "epoch", "waited"))
     return rows.only("entry", "record", "time", "epoch").having(has_waited=rows["waited"] != NO_EPOCH)
 
 

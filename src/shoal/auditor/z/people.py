@@ -18,11 +18,11 @@ from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.released_columns import raw_identifier_in_metadata
-from shoal.auditor.sorting import dense, distinct, firsts
+from shoal.auditor.sorting import dense, distinct, firsts, order_of
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.z import patterns, pseudonyms
 from shoal.auditor.z.disguises import FORMS, KNOWN_PAIRS, OTHER_PAIRS, disguises, hashed_forms, spread
-from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns, some
+from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns, picked, some
 from shoal.auditor.z.promise import ZPromise
 
 
@@ -132,13 +132,13 @@ def _hashes(place: Place, promise: ZPromise, known: Table, rows: Table) -> froze
 
 
 def _linked_people(rows: Relation) -> Relation:
-    rows = rows.take(pseudonyms.is_linked(rows))
-    return Relation({"row": rows["row"], "person": rows["person"], "epoch": rows["shown epoch"]})
+    found = Relation({"row": rows["row"], "person": rows["person"], "epoch": rows["shown epoch"]})
+    return some(pseudonyms.is_linked(rows), found)
 
 
 def _people_within(epochs: Ints, rows: Relation) -> Relation:
-    rows = rows.take(rows["usable"] & np.isin(rows["epoch"], epochs))
-    return Relation({"row": rows["record"], "person": rows["person"], "epoch": rows["epoch"]})
+    found = Relation({"row": rows["record"], "person": rows["person"], "epoch": rows["epoch"]})
+    return found.take(rows["usable"] & np.isin(rows["epoch"], epochs))
 
 
 def _people_at(places: Ints, parts: Iterable[Relation]) -> list[tuple[str, int]]:
@@ -211,6 +211,6 @@ def _of_someone(person: str, shape: Columns, rows: Relation) -> Relation:
 
 
 def _crowds_of(by: tuple[str, ...], classes: list[str], z: int, rows: Relation) -> ColumnCrowds:
-    rows = rows.take(np.argsort(rows["row"]))
+    rows = picked(rows, order_of(rows["row"]))
     value, of_class = (combined([rows.codes(name) for name in names], len(rows)) for names in (by, classes))
     return measure_crowds(value, rows.codes("someone"), of_class, rows["row"], z)

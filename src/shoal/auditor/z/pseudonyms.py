@@ -23,6 +23,7 @@ from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.relation import Relation, Texts
 from shoal.auditor.sorting import firsts, order_of
+from shoal.auditor.z.evidence import picked, some
 from shoal.auditor.z.promise import ZPromise
 
 _LOOKED_AT: Final = 200_000
@@ -184,8 +185,8 @@ def has_several(key: Ints, other: Ints, among: Bools) -> Bools:
 
 def first_of_each(rows: Relation) -> Relation:
     """Every pseudonym once, at the first row that has it."""
-    rows = rows.only("row", "pseudonym").take(is_well_formed(rows["pseudonym"]))
-    rows = rows.take(order_of(rows["row"]))
+    rows = some(is_well_formed(rows["pseudonym"]), rows)
+    rows = picked(rows, order_of(rows["row"]))
     return rows.take(np.sort(firsts(rows.codes("pseudonym"))))
 
 
