@@ -72,7 +72,9 @@ def same_texts(left: Texts, right: Texts) -> Bools:
     """Mark rows in which two columns have the same text, or both none."""
     if left.texts is right.texts:
         return np.asarray(left.codes == right.codes, np.bool_)
-    both = dict.fromkeys(set(left.texts).intersection(right.texts))
+    both = set(left.texts).intersection(right.texts)
+    if not both:
+        return np.asarray((left.codes < 0) & (right.codes < 0), np.bool_)
     numbers = {text: number for number, text in enumerate(both)}
     own, other = (
         np.array([*(numbers.get(text, none) for text in column.texts), -1], np.int64)[column.codes]

@@ -133,7 +133,8 @@ def _keep_worst(found: Found, name: str, measured: Mapping[str, Floats]) -> None
     for measure, values in measured.items():
         known = values[~np.isnan(values)]
         kept, worst = (found.most, np.max) if measure == "t" else (found.least, np.min)
-        kept[f"{measure} {name}"] = float(worst(known)) if len(known) else None
+        # The last digits depend on the order in which values were added up.
+        kept[f"{measure} {name}"] = round(float(worst(known)), 15) if len(known) else None
 
 
 def worst_of(found: Found, columns: Sequence[Sensitive]) -> dict[str, dict[str, Any]]:

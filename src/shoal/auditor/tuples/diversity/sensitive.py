@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -29,8 +29,11 @@ _CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?: ?([Zz]|[+-]
 _TRUTH: Final = {"1": "true", "0": "false"}
 _NUMBERS: Final = ("int64", "float64")
 _INFINITE: Final = ("inf", "-inf")
+_REMEMBERED: Final = 2**16
+"""Texts whose meaning is kept: every part of an audit asks for them again."""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def meaning(text: str, kind: str | None = None) -> str | None:
     """Return one spelling for all texts with the same meaning; None for no value.
 
@@ -194,6 +197,7 @@ def _is_number(meant: str | None) -> bool:
     return meant is None or exact(meant) is not None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def exact(meant: str) -> Decimal | None:
     """Return a meaning as an exact number; None if it is not a number."""
     if meant in _ENDLESS:
