@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
+from shoal.auditor.people_in_rows import with_people_in_rows
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
+from shoal.auditor.verdict import gap_of
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
@@ -69,11 +72,14 @@ def audit(
     with limited(max_memory):
         written = read_policy(policy)
         if "table" in written.content:
-            return judge_table(written, release)
-        judge = JUDGES.get(str(written.section("anonymize").get("method")))
-        if judge is None:
-            raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
-        return judge(written, release, truth, trace)
+            report = judge_table(written, release)
+        else:
+            judge = JUDGES.get(str(written.section("anonymize").get("method")))
+            if judge is None:
+                raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
+            report = judge(written, release, truth, trace)
+        report = with_people_in_rows(report, written, release, truth, trace)
+        return replace(report, gap=gap_of(written, has_truth=truth is not None))
 
 
 def audit_table(

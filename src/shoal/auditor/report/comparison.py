@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from shoal.auditor.report.page import page_of, table_of
+from shoal.auditor.report.frame import page_of, table_of
 from shoal.auditor.report.svg import draw_points
 
 _RISKS: Final = ("prosecutor", "whole released set", "2 known items")

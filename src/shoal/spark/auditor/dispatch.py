@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
+from shoal.auditor.people_in_rows import NOT_CHECKED
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
+from shoal.auditor.verdict import gap_of
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.flexible.judge import audit_flexible
@@ -33,7 +36,7 @@ def audit_on(
     written = read_policy(policy)
     limit = None if max_memory is None else size_of(max_memory)
     if "table" in written.content:
-        return audit_table(engine, written, release, limit)
+        return concluded(audit_table(engine, written, release, limit), written, truth)
     method = str(written.section("anonymize").get("method"))
     judge = _JUDGES.get(method)
     if judge is None:
@@ -41,4 +44,11 @@ def audit_on(
             f"[anonymize] method: {method} is not audited on Spark; there are {', '.join(_JUDGES)} and plain tables. "
             "Use shoal audit without --engine spark"
         )
-    return judge(engine, written, release, truth, trace, limit)
+    return concluded(judge(engine, written, release, truth, trace, limit), written, truth)
+
+
+def concluded(report: AuditReport, policy: Policy, truth: Any) -> AuditReport:
+    """Add what is about the policy and the release as a whole."""
+    lines = (f"{NOT_CHECKED}: not done on Spark.",) if report.counts_rows else ()
+    gap = gap_of(policy, has_truth=truth is not None)
+    return replace(report, not_checked=(*report.not_checked, *lines), gap=gap)
