@@ -30,17 +30,17 @@ from shoal.errors import ShoalError
 
 _PERSON: Final = frozenset(
     str.split("""
-    user person individual patient customer client subscriber member passenger employee student pupil respondent 
-    subject participant visitor driver rider worker owner resident citizen child account household device imei imsi 
-    msisdn phone email mail login username ssn passport surname lastname firstname fullname pid uid mrn kunde kunden 
+    user person individual patient customer client subscriber member passenger employee student pupil respondent
+    subject participant visitor driver rider worker owner resident citizen child account household device imei imsi
+    msisdn phone email mail login username ssn passport surname lastname firstname fullname pid uid mrn kunde kunden
     nutzer benutzer patienten versicherter utilisateur usuario cliente paciente persona utente
 """)
 )
 _OTHER: Final = frozenset(
     str.split("""
-    agent model type class kind category segment group status code zip postcode postal city town country region state 
-    county station site shop store product item venue place zone cell location movie film title genre job occupation 
-    diagnosis illness disease day date time year month week hour minute age price amount count total number score 
+    agent model type class kind category segment group status code zip postcode postal city town country region state
+    county station site shop store product item venue place zone cell location movie film title genre job occupation
+    diagnosis illness disease day date time year month week hour minute age price amount count total number score
     rating level education income size weight height speed os version language gender sex
 """)
 )

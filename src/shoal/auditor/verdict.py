@@ -32,9 +32,10 @@ group) by more than this share of the people who were attacked."""
 _UNCHECKED: Final = "unchecked-promise"
 _NAMED: Final = 3
 """Codes that the sentence names."""
+_RESIDUAL: Final = "The residual rule"
 _WITHOUT: Final = {
     "No row was checked": "the release lacks columns",
-    "The residual rule": "without the trace nobody knows who counts for a generalized value",
+    _RESIDUAL: "without the trace nobody knows who counts for a generalized value",
     "K_s was not computed": "without the input K_s is not known",
     "Nothing is promised": "nothing is promised",
 }
@@ -102,22 +103,25 @@ class Verdict:
     tried: int = 0
     gaining: int = 0
     """Attacks that were tried, and those that gain."""
+    is_of_rows: bool = False
+    """Whether k rows are promised, which may be of fewer people."""
     is_empty: bool = False
     """Whether nothing was published."""
 
     @property
     def sentence(self) -> str:
         """The verdict as one sentence."""
-        words = f"promise {self.state}"
+        of_rows = f" for {ROWS}" if self.is_of_rows and self.state is not State.UNCHECKED else ""
+        words = f"promise {self.state}{of_rows}"
         if self.state is State.KEPT:
-            words += f" for {ROWS}" if self.counted == ROWS else ""
             words += " in what could be checked" if self.not_checked else ""
+            words += "; nothing was published" if self.is_empty else ""
         else:
             words += f": {self.why}"
-        words += "; nothing was published" if self.is_empty and self.state is State.KEPT else ""
-        unit = "rows" if self.counted == ROWS else self.counted
-        words += "" if self.smallest is None else f"; the smallest crowd has {self.smallest:,} {unit}"
-        fewer = next((one for one in self.reasons if one.code == "rows-not-people"), None)
+        one, several = ("row", "rows") if self.counted == ROWS else ("person", "people")
+        if self.smallest is not None:
+            words += f"; the smallest crowd has {self.smallest:,} {one if self.smallest == 1 else several}"
+        fewer = next((reason for reason in self.reasons if reason.code == "rows-not-people"), None)
         words += "" if fewer is None else f", but {fewer.count:,} rows have fewer people behind them ({fewer.code})"
         if self.strongest is not None:
             join = ", but " if self.state is State.KEPT else "; "
@@ -159,7 +163,8 @@ def verdict_of(report: AuditReport, attacks: AttackReport | None = None) -> Verd
         strongest=max(gaining, key=_gain, default=None),
         tried=len(tried),
         gaining=len(gaining),
-        is_empty=report.metrics.get("released_rows", report.metrics.get("released_records")) == 0,
+        is_of_rows=report.counts_rows,
+        is_empty=_is_empty(report),
     )
 
 
@@ -180,12 +185,16 @@ def gap_of(policy: Policy, *, has_truth: bool) -> str:
     if rules.get("missing") == "paper" and method != "iot-anonymization":
         return 'nothing is promised with missing = "paper"'
     others = ("l", "entropy_l", "t", "combine", "target")
-    crowd = next((key for key in ("k", "z") if rules.get(key) in (1, [1])), None)
+    crowd = next((key for key in ("k", "z") if _all_ones(rules.get(key))), None)
     if crowd and not any(rules.get(key) for key in others):
         return f"{crowd} = 1 promises nothing"
     sigma, k = rules.get("sigma", _SIGMA.get(method, 1)), rules.get("k")
     is_even = sigma in (1, [1]) and not (isinstance(k, list) and len({*k}) > 1)
     return _ITEMS if FAMILIES.get(method) == "sets" and not has_truth and not is_even else ""
+
+
+def _all_ones(given: Any) -> bool:
+    return given == 1 or (isinstance(given, list) and {*given} == {1})
 
 
 # ---- the parts of a verdict
@@ -216,8 +225,13 @@ def _gap(report: AuditReport) -> str:
         return report.gap
     if "no-rows" in codes:
         return "the release has no row"
-    named = (why for begin, why in _WITHOUT.items() for one in report.not_checked if one.startswith(begin))
+    gaps = [one for one in report.not_checked if not (_is_empty(report) and one.startswith(_RESIDUAL))]
+    named = (why for begin, why in _WITHOUT.items() for one in gaps if one.startswith(begin))
     return next(named, _UNCOUNTED[FAMILIES.get(report.method, "tuples")](report))
+
+
+def _is_empty(report: AuditReport) -> bool:
+    return bool(report.metrics.get("released_rows", report.metrics.get("released_records")) == 0)
 
 
 def _uncounted_rows(report: AuditReport) -> str:
@@ -235,10 +249,12 @@ def _uncounted_sets(report: AuditReport) -> str:
     return "" if any(name.startswith(counted) for name in metrics) else _ITEMS
 
 
-_UNCOUNTED: Final = {
-    "z": lambda report: (
-        "" if "smallest_crowd" in report.metrics else "it takes the input to count people behind values"
-    ),
+def _uncounted_values(report: AuditReport) -> str:
+    return "" if "smallest_crowd" in report.metrics else "it takes the input to count the people behind values"
+
+
+_UNCOUNTED: Final[dict[str, Callable[[AuditReport], str]]] = {
+    "z": _uncounted_values,
     "tuples": _uncounted_rows,
     "flexible": _uncounted_rows,
     "sets": _uncounted_sets,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport, all_filled_in_words
+from shoal.auditor.verdict import Verdict
 
 _OWN_LINES: Final = ("epochs", "unchanged_columns", "filled_cells")
 """Metrics that are printed as tables or sentences."""
@@ -21,9 +22,12 @@ Block = tuple[str, list[str]]
 """Lines that are shown or left out together, and what they are called."""
 
 
-def text_of(report: AuditReport, most: int | None = None) -> str:
-    """Return the text; with `most`, that many lines, of which the last one names what is left out."""
-    verdict = report.verdict
+def text_of(report: AuditReport, most: int | None = None, verdict: Verdict | None = None) -> str:
+    """Return the text; with `most`, that many lines, of which the last one names what is left out.
+
+    `verdict` is one that also says what attackers gain; by default that of the audit alone.
+    """
+    verdict = verdict or report.verdict
     blocks: list[Block] = [(reason.code or "checks not possible", reason.lines()) for reason in verdict.reasons]
     blocks += _metrics(report.metrics)
     count = sum(len(lines) for _, lines in blocks)
