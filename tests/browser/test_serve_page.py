@@ -64,7 +64,7 @@ def test_it_shows_the_state_and_the_promise_and_numbers_move(visit, server, expe
     page = visit()
     assert page.url == server.address, "the address keeps no secret"
     expect(page.locator("#status")).to_have_attribute("data-kind", "good")
-    expect(page.locator("#status-word")).to_have_text("Running, promise kept.")
+    expect(page.locator("#status-word")).to_have_text("Running.")
     words = "Promise kept in what could be checked; the smallest crowd has 7 people. Rows arrive over HTTP"
     expect(page.locator("#status-sentence")).to_contain_text(words)
     first = page.locator("#promises li").first
@@ -200,7 +200,7 @@ def test_it_says_that_the_connection_is_lost_and_catches_up_after_a_restart(visi
         server.story.next()  # the run goes on: these seconds must not be missing
     server.come_back("right")
     expect(page.locator("#connection")).to_have_text("live")
-    expect(page.locator("#status-word")).to_have_text("Running, promise kept.")
+    expect(page.locator("#status-word")).to_have_text("Running.")
     expect(page.locator("#total-in")).to_have_text(total(server.send()))
     assert moments(page) == [27], "no second is missing, none is there twice"
 

@@ -30,6 +30,8 @@ GAIN: Final = CLEAR_GAIN
 """A verdict of "kept" names the strongest attack if the lower end of its 95% interval exceeds guessing (and the control
 group) by more than this share of the people who were attacked."""
 _UNCHECKED: Final = "unchecked-promise"
+_WORST: Final = ("identifi", "pseudonym", "hidden-value", "below-", "few-carriers", "sigma", "above-", "stands-out")
+"""Parts of codes, worst first; all others are behind them, in the order of the audit."""
 _NAMED: Final = 3
 """Codes that the sentence names."""
 _RESIDUAL: Final = "The residual rule"
@@ -158,7 +160,7 @@ def verdict_of(report: AuditReport, attacks: AttackReport | None = None) -> Verd
         why=_broken(report) or gap,
         counted=_counted(report),
         smallest=_smallest(report),
-        reasons=_reasons(report, gaining, gap),
+        reasons=_reasons(report, gaining),
         not_checked=report.not_checked,
         strongest=max(gaining, key=_gain, default=None),
         tried=len(tried),
@@ -209,11 +211,18 @@ def _state(report: AuditReport, gap: str) -> State:
 def _broken(report: AuditReport) -> str:
     """What breaks the promise: the first codes, with how often."""
     found: dict[str, int] = {}
-    for one in report.violations:
-        if one.code != _UNCHECKED:
-            found[one.code] = found.get(one.code, 0) + one.count
+    for one in _worst_first(report):
+        found[one.code] = found.get(one.code, 0) + one.count
     named = [f"{code} ({count:,})" for code, count in list(found.items())[:_NAMED]]
     return ", ".join(named) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+
+
+def _worst_first(report: AuditReport) -> list[Finding]:
+    """The broken promises: first those that name people, then those about crowds."""
+    broken = [one for one in report.violations if one.code != _UNCHECKED]
+    return sorted(
+        broken, key=lambda one: next((at for at, worst in enumerate(_WORST) if worst in one.code), len(_WORST))
+    )
 
 
 def _gap(report: AuditReport) -> str:
@@ -278,18 +287,17 @@ def _smallest(report: AuditReport) -> int | None:
     return None if found is None else int(found)
 
 
-def _reasons(report: AuditReport, gaining: list[Attack], gap: str) -> tuple[Reason, ...]:
+def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
     """Broken promises, what could not be proved, attacks, warnings, gaps, notes."""
     method = report.method
-    broken = [_reason(one, method) for one in report.violations if one.code != _UNCHECKED]
+    broken = [_reason(one, method) for one in _worst_first(report)]
     unproved = [_reason(one, method) for one in report.violations if one.code == _UNCHECKED]
-    uncounted = [Reason("not checked", f"The main promise: {gap}.")] if gap and not unproved else []
     attacks = [Reason("attack", f"{_capital(in_words(one))}.", one.name, one.success.n, _ATTACKED)
                for one in sorted(gaining, key=_gain, reverse=True) if one.success is not None]  # fmt: skip
     warnings = [_reason(one, method) for one in report.warnings]
     gaps = [Reason("not checked", one) for one in report.not_checked]
     notes = [_reason(one, method) for one in report.findings if one.severity is Severity.INFO]
-    return (*broken, *unproved, *uncounted, *attacks, *warnings, *gaps, *notes)
+    return (*broken, *unproved, *attacks, *warnings, *gaps, *notes)
 
 
 def _reason(finding: Finding, method: str) -> Reason:

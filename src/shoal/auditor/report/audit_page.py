@@ -32,7 +32,8 @@ def page(report: AuditReport) -> str:
     found = report.to_dict()
     metrics = escape("\n".join(metric_lines(report.metrics)))
     body = (
-        f"<p>{soft('Private: some of the metrics are counts of the input.')}</p>{block_of(found['verdict'])}"
+        f"{block_of(found['verdict'], advises=False)}"
+        f"<p>{soft('Private: some of the metrics are counts of the input.')}</p>"
         f"<h2>Findings</h2>{findings_of(found)}"
         f'<h2>Metrics</h2><pre tabindex="0">{metrics}</pre>'
     )

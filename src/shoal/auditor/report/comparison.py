@@ -65,6 +65,7 @@ class Setting:
             "method": self.method,
             **self.chosen,
             "promise_kept": self.ok,
+            "promise": self.content["audit"]["verdict"]["state"],
             "released": self.released,
             "loss": sum(column["loss"] for column in columns) / len(columns) if columns else None,
             "error_of_counts": self.error,
@@ -169,7 +170,7 @@ class Comparison:
 
 def _cells(found: Mapping[str, Any]) -> list[str]:
     cells = {name: _cell(found.get(name)) for name in _HEAD}
-    cells["promise_kept"] = "kept" if found["promise_kept"] else "BROKEN"
+    cells["promise_kept"] = found["promise"]
     cells["attacks_that_gain"] = f"{found['attacks_that_gain']} of {found['attacks_tried']}"
     if found["median_delay"] is not None:
         cells["median_delay"] = f"{found['median_delay']:,g} {found['delay_unit']}"

@@ -41,7 +41,7 @@ def render(content: Mapping[str, Any]) -> str:
     links = "".join(f'<a href="#{name}">{escape(title)}</a> ' for name, title, _ in shown)
     body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in shown)
     note = soft("Private: this page was made with the raw data and shows their distributions.")
-    first = f"{block_of(content['verdict'])}<p>{note}</p>{_cards(content)}{_little(content)}"
+    first = f"{block_of(content['verdict'], advises=False)}<p>{note}</p>{_cards(content)}{_little(content)}"
     return page_of(
         f"Evidence for a release of {content['method']}",
         f'{first}<nav aria-label="Contents">{links}</nav>{body}',

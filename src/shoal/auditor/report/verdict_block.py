@@ -11,11 +11,14 @@ _SHOWN: Final = 6
 """Reasons that are shown at once; the others unfold."""
 
 
-def block_of(verdict: Mapping[str, Any]) -> str:
-    """Return a block of HTML, from the verdict's dict. It needs no style of the page."""
+def block_of(verdict: Mapping[str, Any], *, advises: bool = True) -> str:
+    """Return a block of HTML, from the verdict's dict. It needs no style of the page.
+
+    `advises`: with what to do about each reason, unless the page says it elsewhere.
+    """
     is_doubtful = verdict["state"] == "kept" and verdict["strongest_attack"] is not None
     colour = _COLOURS["could not be checked" if is_doubtful else verdict["state"]]
-    reasons = [f"<li>{_reason(reason)}</li>" for reason in verdict["reasons"]]
+    reasons = [f"<li>{_reason(reason, advises)}</li>" for reason in verdict["reasons"]]
     first, more = "".join(reasons[:_SHOWN]), "".join(reasons[_SHOWN:])
     unfolding = f"<details><summary>{len(reasons) - _SHOWN} more</summary><ul>{more}</ul></details>" if more else ""
     sentence = verdict["sentence"]
@@ -26,10 +29,10 @@ def block_of(verdict: Mapping[str, Any]) -> str:
     )
 
 
-def _reason(reason: Mapping[str, Any]) -> str:
+def _reason(reason: Mapping[str, Any], advises: bool) -> str:  # noqa: FBT001
     if not reason["code"]:
         return f"<b>{escape(reason['kind'])}</b>: {escape(reason['sentence'])}"
-    advice = f" <i>What to do: {escape(reason['advice'])}</i>" if reason["advice"] else ""
+    advice = f" <i>What to do: {escape(reason['advice'])}</i>" if reason["advice"] and advises else ""
     return (
         f"<b>{escape(reason['kind'])}</b> <code>{escape(reason['code'])}</code> ({reason['count']:,}): "
         f"{escape(reason['sentence'])}{advice}"

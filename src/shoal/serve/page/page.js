@@ -178,7 +178,8 @@ function statusNow() {
   if (link.kind === "lost") return ["warn", "Connection lost", `The page tries to reach shoal again by itself. ${old}`];
   if (!latest) return ["wait", "Connecting", "The page waits for the first numbers."];
   const { run, verdict } = latest;
-  const sentence = `${verdict.sentence[0].toUpperCase()}${verdict.sentence.slice(1)}. ${run.sentence}`;
+  const said = verdict.sentence.replace(/^promise broken: /, "");  // that is the word before it
+  const sentence = `${said[0].toUpperCase()}${said.slice(1)}. ${run.sentence}`;
   if (run.state === "failed") return ["bad", "Failed", run.sentence];
   if (verdict.state === "broken") return ["bad", "Promise broken", sentence];
   if (run.state === "stopped") return ["stop", "Stopped", run.sentence];
@@ -187,7 +188,7 @@ function statusNow() {
   }
   if (run.state === "compiling") return ["wait", "Compiling", run.sentence];
   if (run.state === "waiting") return ["wait", "Waiting", run.sentence];
-  return verdict.state === "kept" ? ["good", "Running, promise kept", sentence] : ["wait", "Running", sentence];
+  return verdict.state === "kept" ? ["good", "Running", sentence] : ["wait", "Running", sentence];
 }
 
 let announced = "";
