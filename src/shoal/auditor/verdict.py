@@ -283,8 +283,9 @@ def _smallest(report: AuditReport) -> int | None:
         return min((one for one in crowds.values() if one is not None), default=None)
     if FAMILIES.get(report.method) == "z":
         return None  # what smallest_k counts then are pseudonyms
-    found = report.metrics.get("smallest_k")
-    return None if found is None else int(found)
+    groups = report.metrics.get("groups")  # of flexible k: by all quasi-identifiers, of which K_s is promised
+    sizes = [report.metrics.get("smallest_k"), groups.get("smallest") if isinstance(groups, Mapping) else None]
+    return min((int(one) for one in sizes if one is not None), default=None)
 
 
 def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
