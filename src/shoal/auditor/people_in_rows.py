@@ -83,7 +83,8 @@ def with_people_in_rows(report: AuditReport, policy: Policy, release: Any, truth
                 _count(name, linked[name] if linked else read_all[name], classes, k, notes)
     except ShoalError:  # such as a row that cannot be read, which the audit itself reports
         return replace(report, not_checked=(*report.not_checked, f"{NOT_CHECKED}: the files cannot be read for it."))
-    return replace(report, findings=(*report.findings, *notes.findings))
+    gaps = (*report.not_checked, *notes.not_checked)
+    return replace(report, findings=(*report.findings, *notes.findings), not_checked=gaps)
 
 
 def looks_like_a_person(name: str, column: Any) -> bool:
@@ -133,7 +134,7 @@ def _linked(policy: Policy, truth: Any, trace: Any, known: set[str]) -> dict[str
 def _first(what: Any, names: tuple[str, ...], expected: Format) -> dict[str, Any]:
     """The first batch of some columns, as text."""
     batch = next(read_batches(what, names, name="release", expected=expected), {}) if names else {}
-    return {name: pa.chunked_array([as_text(column)], TEXT) for name, column in batch.items()}
+    return {name: pa.chunked_array([as_text(_plain(column))], TEXT) for name, column in batch.items()}
 
 
 def _joined(what: Any, names: tuple[str, ...], expected: Format) -> dict[str, Any]:
