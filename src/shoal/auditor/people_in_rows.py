@@ -63,13 +63,20 @@ _MOST_MISFITS: Final = 0.05
 NOT_CHECKED: Final = "Whether another column looks like a person was not checked"
 
 
-def with_people_in_rows(report: AuditReport, policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
-    """Add what columns that look like a person say about the classes of a release whose rows are counted."""
+def what_to_count(report: AuditReport, policy: Policy) -> tuple[tuple[str, ...], int] | None:
+    """The quasi-identifiers and k of a release whose rows are counted as people; None for any other."""
     table = policy.section("table")
     rules = table or policy.section("anonymize")
     quasi, k = tuple(names_of(rules.get("quasi", ()))), rules.get("k", None if table else 50)
-    if not report.counts_rows or not quasi or not isinstance(k, int):
+    return (quasi, k) if report.counts_rows and quasi and isinstance(k, int) else None
+
+
+def with_people_in_rows(report: AuditReport, policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    """Add what columns that look like a person say about the classes of a release whose rows are counted."""
+    asked = what_to_count(report, policy)
+    if asked is None:
         return report
+    (quasi, k), table = asked, policy.section("table")
     expected, notes = Format.of(policy.section("sink")), Notes()
     try:
         names = names_in(release, name="release", expected=expected)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
-from shoal.auditor.people_in_rows import NOT_CHECKED
+from shoal.auditor.people_in_rows import NOT_CHECKED, what_to_count
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
 from shoal.auditor.verdict import gap_of
@@ -49,6 +49,6 @@ def audit_on(
 
 def concluded(report: AuditReport, policy: Policy, truth: Any) -> AuditReport:
     """Add what is about the policy and the release as a whole."""
-    lines = (f"{NOT_CHECKED}: not done on Spark.",) if report.counts_rows else ()
+    lines = (f"{NOT_CHECKED}: not done on Spark.",) if what_to_count(report, policy) else ()
     gap = gap_of(policy, has_truth=truth is not None)
     return replace(report, not_checked=(*report.not_checked, *lines), gap=gap)
