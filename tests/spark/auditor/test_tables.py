@@ -65,7 +65,10 @@ def test_a_population(tmp_path: Path) -> None:
 def test_what_is_not_counted_is_listed(tmp_path: Path) -> None:
     place = write_table(tmp_path / "table")
     there = audit_on(LocalEngine(), place, policy={"table": {"quasi": ["age", "town"], "k": 2, "m": 1}})
-    assert there.not_checked == ("Whether k holds for anyone who knows 1 values was not counted: not on Spark yet.",)
+    assert there.not_checked == (
+        "Whether k holds for anyone who knows 1 values was not counted: not on Spark yet.",
+        f"{NOT_CHECKED}: not done on Spark.",
+    )
 
 
 def test_what_cannot_be_audited_in_parts() -> None:
