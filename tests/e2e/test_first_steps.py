@@ -112,7 +112,7 @@ def test_a_demo_with_a_key_opens_its_sealed_trace(scene: Scene) -> None:
 def test_a_demo_in_which_nothing_is_released(scene: Scene) -> None:
     ended = shoal("demo", "--people", "50", "--events", "500", "--z", "40", "--out", scene.folder / "demo")
     assert ended.code == 3
-    assert b"no row was released" in ended.out
+    assert b"promise kept; nothing was published" in ended.out
 
 
 def test_progress_away_from_a_terminal_is_plain_lines(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,13 @@ class Setting:
 
     @property
     def ok(self) -> bool:
-        """Whether the audit found nothing broken."""
-        return bool(self.content["audit"]["ok"])
+        """Whether the promise is kept: not broken, and it could be checked."""
+        return self.state == "kept"
+
+    @property
+    def state(self) -> str:
+        """What became of the promise, by the verdict of the audit."""
+        return str(self.content["audit"]["verdict"]["state"])
 
     @property
     def risk(self) -> float | None:
@@ -65,7 +70,7 @@ class Setting:
             "method": self.method,
             **self.chosen,
             "promise_kept": self.ok,
-            "promise": self.content["audit"]["verdict"]["state"],
+            "promise": self.state,
             "released": self.released,
             "loss": sum(column["loss"] for column in columns) / len(columns) if columns else None,
             "error_of_counts": self.error,
