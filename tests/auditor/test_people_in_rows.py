@@ -141,3 +141,9 @@ def test_records_that_do_not_exist_have_no_person():
     trace = pa.table({"row": [0, 1, 2, 99, -1, None, 1, 2], "verdict": ["released"] * 8})
     (found,) = stream(release, truth, trace)
     assert found.count == 8, "three people are left"
+
+
+def test_many_persons_are_counted_in_the_same_way(monkeypatch):
+    few = audit_table(table(), quasi="age", k=4)
+    monkeypatch.setattr("shoal.auditor.people_in_rows._MOST_CELLS", 1)
+    assert audit_table(table(), quasi="age", k=4) == few

@@ -58,6 +58,8 @@ _LEAST: Final = 20
 _LEAST_NUMBERS: Final = 100
 """Nor are fewer numbers: ages and percentages count from 0, too."""
 _MOST_MISFITS: Final = 0.05
+_MOST_CELLS: Final = 1 << 26
+"""Classes times persons, up to which a table of them is made."""
 
 
 NOT_CHECKED: Final = "Whether another column looks like a person was not checked"
@@ -165,6 +167,16 @@ def _codes(column: Any) -> Ints:
     return np.asarray(pc.fill_null(indices, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
+def _crowds(classes: Ints, person: Ints, count: int) -> Ints:
+    """The different persons of every class; marked in a table if it is small, which is faster than sorting."""
+    width = int(person.max(initial=0)) + 1
+    if count * width > _MOST_CELLS:
+        return people_of(classes, person, count)
+    seen = np.zeros(count * width, np.bool_)
+    seen[classes * width + person] = True
+    return np.count_nonzero(seen.reshape(count, width), axis=1).astype(np.int64)
+
+
 def _count(name: str, column: Any, classes: Ints, k: int, notes: Notes) -> None:
     """Count the different values of a column in every class: that many people, if each is one."""
     person = _codes(column)
@@ -172,11 +184,11 @@ def _count(name: str, column: Any, classes: Ints, k: int, notes: Notes) -> None:
         notes.skip(f"{NOT_CHECKED}: the trace does not fit the release.")
         return
     known = person >= 0
-    crowds = people_of(classes[known], person[known], int(classes.max(initial=-1)) + 1)
+    crowds = _crowds(classes[known], person[known], int(classes.max(initial=-1)) + 1)
     few = crowds[classes] < k
-    values, rows = len(np.unique(person[known])), int(np.count_nonzero(few))
+    values, rows = int(np.count_nonzero(np.bincount(person[known]))), int(np.count_nonzero(few))
     sentence = (
         f"`{name}` looks like a person and has {values:,} values; {rows:,} rows share their class with fewer than "
-        f"{k:,} of them, although k rows are in it."
+        f"{k:,} of them."
     )
     notes.warning("rows-not-people", sentence, rows=few)
