@@ -174,7 +174,7 @@ def _crowds(classes: Ints, person: Ints, count: int) -> Ints:
         return people_of(classes, person, count)
     seen = np.zeros(count * width, np.bool_)
     seen[classes * width + person] = True
-    return np.count_nonzero(seen.reshape(count, width), axis=1).astype(np.int64)
+    return np.asarray(np.count_nonzero(seen.reshape(count, width), axis=1), np.int64)
 
 
 def _count(name: str, column: Any, classes: Ints, k: int, notes: Notes) -> None:
