@@ -293,12 +293,18 @@ def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
     method = report.method
     broken = [_reason(one, method) for one in _worst_first(report)]
     unproved = [_reason(one, method) for one in report.violations if one.code == _UNCHECKED]
-    attacks = [Reason("attack", f"{_capital(in_words(one))}.", one.name, one.success.n, _ATTACKED)
-               for one in sorted(gaining, key=_gain, reverse=True) if one.success is not None]  # fmt: skip
+    attacks = [_attacked(one) for one in sorted(gaining, key=_gain, reverse=True)]
     warnings = [_reason(one, method) for one in report.warnings]
     gaps = [Reason("not checked", one) for one in report.not_checked]
     notes = [_reason(one, method) for one in report.findings if one.severity is Severity.INFO]
     return (*broken, *unproved, *attacks, *warnings, *gaps, *notes)
+
+
+def _attacked(attack: Attack) -> Reason:
+    rate = attack.success
+    assert rate is not None, "an attack that gains was tried"
+    right = f"Right about {_share(rate.value)} of {rate.n:,} people, guessing about {_share(attack.baseline)}."
+    return Reason("attack", f"{right} {attack.wants} Knows: {attack.knows}.", attack.name, rate.n, _ATTACKED)
 
 
 def _reason(finding: Finding, method: str) -> Reason:
@@ -318,7 +324,3 @@ def _attack_facts(attack: Attack) -> dict[str, Any]:
 
 def _share(value: float) -> str:
     return f"{value:.1%}" if value >= 0.001 or value == 0 else "less than 0.1%"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
