@@ -119,6 +119,13 @@ def test_kept_never_stands_alone_next_to_an_attack_that_gains():
     assert [one.code for one in verdict.reasons] == ["strong", "weak"]
 
 
+def test_success_on_one_person_is_not_the_strongest():
+    attacks = AttackReport("fads", (attack(1.0, 1, guess=0.0, name="lucky"), attack(0.6, name="sure")), {})
+    verdict = verdict_of(report(), attacks)
+    assert [one.code for one in verdict.reasons] == ["sure", "lucky"]
+    assert verdict.reasons[1].sentence.startswith("Right about 100.0% of 1 person, guessing about 0.0%.")
+
+
 def test_a_gain_below_the_threshold_is_none():
     surely = attack(n=10**7, rate=0.1 + GAIN + 0.001)
     hardly = attack(n=10**7, rate=0.1 + GAIN - 0.001)

@@ -101,7 +101,7 @@ class Verdict:
     """Worst first."""
     not_checked: tuple[str, ...]
     strongest: Attack | None = None
-    """The attack that gains most over guessing, if any gains more than `GAIN`."""
+    """The attack that surely gains most over guessing, by the lower end of its interval; None if none gains `GAIN`."""
     tried: int = 0
     gaining: int = 0
     """Attacks that were tried, and those that gain."""
@@ -162,7 +162,7 @@ def verdict_of(report: AuditReport, attacks: AttackReport | None = None) -> Verd
         smallest=_smallest(report),
         reasons=_reasons(report, gaining),
         not_checked=report.not_checked,
-        strongest=max(gaining, key=_gain, default=None),
+        strongest=max(gaining, key=_sure_gain, default=None),
         tried=len(tried),
         gaining=len(gaining),
         is_of_rows=report.counts_rows,
@@ -175,7 +175,7 @@ def in_words(attack: Attack) -> str:
     rate = attack.success
     assert rate is not None, "an attack that gains was tried"
     return (
-        f"the attack “{attack.name}” is right about {_share(rate.value)} of {rate.n:,} people, "
+        f"the attack “{attack.name}” is right about {_share(rate.value)} of {_people(rate.n)}, "
         f"where guessing is right about {_share(attack.baseline)}"
     )
 
@@ -293,7 +293,7 @@ def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
     method = report.method
     broken = [_reason(one, method) for one in _worst_first(report)]
     unproved = [_reason(one, method) for one in report.violations if one.code == _UNCHECKED]
-    attacks = [_attacked(one) for one in sorted(gaining, key=_gain, reverse=True)]
+    attacks = [_attacked(one) for one in sorted(gaining, key=_sure_gain, reverse=True)]
     warnings = [_reason(one, method) for one in report.warnings]
     gaps = [Reason("not checked", one) for one in report.not_checked]
     notes = [_reason(one, method) for one in report.findings if one.severity is Severity.INFO]
@@ -303,7 +303,7 @@ def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
 def _attacked(attack: Attack) -> Reason:
     rate = attack.success
     assert rate is not None, "an attack that gains was tried"
-    right = f"Right about {_share(rate.value)} of {rate.n:,} people, guessing about {_share(attack.baseline)}."
+    right = f"Right about {_share(rate.value)} of {_people(rate.n)}, guessing about {_share(attack.baseline)}."
     return Reason("attack", f"{right} {attack.wants} Knows: {attack.knows}.", attack.name, rate.n, _ATTACKED)
 
 
@@ -316,10 +316,19 @@ def _gain(attack: Attack) -> float:
     return 0.0 if attack.success is None else attack.success.value - attack.baseline
 
 
+def _sure_gain(attack: Attack) -> float:
+    """The gain at the lower end of the interval: success on one person alone proves little."""
+    return 0.0 if attack.success is None else attack.success.low - attack.baseline
+
+
 def _attack_facts(attack: Attack) -> dict[str, Any]:
     assert attack.success is not None
     return {"name": attack.name, "success": attack.success.to_dict(), "guess": attack.baseline,
             "gain": _gain(attack), "people": attack.success.n}  # fmt: skip
+
+
+def _people(count: int) -> str:
+    return f"{count:,} {'person' if count == 1 else 'people'}"
 
 
 def _share(value: float) -> str:
