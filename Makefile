@@ -113,8 +113,9 @@ bench-all: $(READY)  ## also run the long benchmarks: about an hour and 4.3 GB o
 figures: $(READY)  ## fill README and docs from benchmarks/results; list figures older than the code
 	$(BIN)/python -m benchmarks.fill
 
-tables: $(READY)  ## fill the tables of policy keys from the settings classes
+tables: $(READY)  ## fill the tables of policy keys and of audit codes from the code
 	$(BIN)/python -m tests.docs.settings_tables
+	$(BIN)/python -m tests.docs.check_tables
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) demo-out dist site .cache .coverage .coverage.* .hypothesis

@@ -7,9 +7,12 @@ import re
 from pathlib import Path
 
 import shoal.auditor
+from shoal.auditor.checks import CHECKS
+from shoal.auditor.listing import entries
 from shoal.auditor.tables.sensitive import CODES
 from shoal.auditor.tuples.diversity.diversity import _SENTENCES
 from shoal.auditor.tuples.values import FAULTS
+from tests.docs.check_tables import filled
 
 SOURCES = sorted(Path(shoal.auditor.__file__).parent.rglob("*.py"))
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "audit.md"
@@ -38,7 +41,18 @@ def documented(page: str) -> set[str]:
 
 
 def test_codes():
-    assert documented(PAGE.read_text().split("## Metrics")[0]) == codes_used()
+    listed = {one.code for one in entries()}
+    assert listed == codes_used() | {code for code, _ in CHECKS}
+    assert documented(PAGE.read_text().split("## Metrics")[0]) == listed
+
+
+def test_the_table_of_codes_is_current():
+    text = PAGE.read_text()
+    assert filled(text) == text, "run make tables"
+
+
+def test_every_check_says_what_to_do():
+    assert [one.code for one in CHECKS.values() if not (one.sentence.endswith(".") and one.advice.endswith("."))] == []
 
 
 def test_metrics():

@@ -15,12 +15,12 @@ from shoal.auditor.advice import ADVICE, advice_of
 from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate
 from shoal.auditor.checks import CHECKS, check
 from shoal.auditor.findings import AuditReport, Finding, Severity
+from shoal.auditor.listing import entries
 from shoal.auditor.policy import Policy
 from shoal.auditor.report.audit_text import text_of
 from shoal.auditor.verdict import GAIN, State, gap_of, verdict_of
 from shoal.errors import OutputError, PolicyError
 from tests.auditor.report.test_evidence_report import parsed
-from tests.auditor.test_documented import PAGE, documented
 
 PEOPLE = {"smallest_k": 7, "counted_in_classes": "people", "released_rows": 70}
 ROWS = PEOPLE | {"counted_in_classes": "rows (at least as many as people)"}
@@ -208,9 +208,8 @@ def test_a_table_is_kept_for_rows_or_people_and_never_without_a_promise():
 
 
 def test_every_code_has_advice():
-    codes = documented(PAGE.read_text(encoding="utf-8").split("## Columns and values")[1].split("## Metrics")[0])
-    assert [code for code in codes if not advice_of(code, "fads")] == []
-    assert {*ADVICE} <= codes
+    assert [one.code for one in entries() if not one.advice] == []
+    assert {*ADVICE} <= {one.code for one in entries()}
     assert [code for code, words in ADVICE.items() if not words.endswith((".", "!"))] == []
 
 

@@ -112,3 +112,14 @@ def test_rows_that_are_taken_for_people():
     named = shoal(*PROMISED, "--person", "patient")
     assert named.code == 1
     assert b"promise broken: below-k (6); the smallest crowd has 1 person" in named.out
+
+
+def test_a_list_of_all_checks():
+    lines = shoal("audit", "--list").out.decode().splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("hidden-value (")]
+    assert lines[at] == "hidden-value (broken; z, tuples, flexible, sets)"
+    assert lines[at + 1].startswith("    The release contains values that no row shows")
+    found = {one["code"]: one for one in json.loads(shoal("audit", "--list", "--json").out)}
+    assert {"below-k", "below-z", "unchecked-promise"} <= set(found)
+    assert {"severity", "families", "needs", "by", "sentence", "advice"} <= set(found["below-k"])
+    assert shoal("audit").code == 2

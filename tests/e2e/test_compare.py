@@ -61,7 +61,8 @@ def made(name: str, risk: float, error: float, *, ok: bool = True) -> Setting:
     attack = {"name": "prosecutor", "gains": False, "success": {"rate": risk, "low": 0, "high": risk, "n": 9}}
     utility = [{"name": "released", "value": 1.0}, {"name": "counts", "value": error}]
     content = {
-        "audit": {"ok": ok, "verdict": {"state": "kept" if ok else "broken"}}, "attacks": {"attacks": [attack]}, "utility": utility,
+        "audit": {"ok": ok, "verdict": {"state": "kept" if ok else "broken"}},
+        "attacks": {"attacks": [attack]}, "utility": utility,
         "classes": {"smallest": 3, "are_promised": True}, "delay": None,
     }  # fmt: skip
     return Setting(name, "fads", {}, content)

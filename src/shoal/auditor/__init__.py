@@ -2,8 +2,8 @@
 
 from shoal.auditor.attacks.attack import attack
 from shoal.auditor.attacks.outcome import Attack, AttackReport
+from shoal.auditor.audit import audit, audit_table
 from shoal.auditor.findings import AuditReport, Finding, Severity
-from shoal.auditor.judge import audit, audit_table
 from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.windows_report import WindowReport
 

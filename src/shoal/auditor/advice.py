@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from shoal.auditor.checks import CHECKS
+from shoal.auditor.policy import METHODS
 
 _STOP: Final = "Do not publish this release. "
 _WRONG_TOOL: Final = (
@@ -18,9 +19,7 @@ _TRACE: Final = (
     "The trace contradicts the release or the input: check that all three are of the same run and complete. If they "
     "are, the run did not do what it wrote down; do not publish the release."
 )
-_LEAK: Final = _STOP + "Remove the column or the value, replace what leaked if it is a login, and run it again."
 _COARSER: Final = _STOP + "Publish fewer or coarser quasi-identifiers, and run it again."
-_BYTES: Final = _STOP + "Write the file again with one writer and its default options, then audit that file."
 _BLOCKS: Final = _STOP + "Blocks, hierarchy and release must be of one run: make them again, and keep them together."
 _PSEUDONYMS: Final = (
     _STOP + "Make pseudonyms with a secret key and a new one for each epoch, as shoal does, never from the identifier."
@@ -29,14 +28,11 @@ _TARGET: Final = "z followed the stream in another way than the policy allows. "
 
 ADVICE: Final[dict[str, str]] = {
     # columns and values
-    "extra-column": _STOP + "Delete the columns that the policy does not publish; carry names those that it should.",
-    "missing-column": "Audit the file as it was written: a column that the policy names was removed or renamed.",
     "unreadable-row": "Write the release again: a row that nobody can read cannot be checked.",
     "unreadable": "Write the release again: a row that nobody can read cannot be checked.",
     "unreadable-value": "Write the release again in the format that shoal writes: ranges as [low, high], or labels.",
     "unknown-label": "Audit with the hierarchy or the blocks of this run; a label that it lacks cannot be judged.",
     "spelling": "Spell equal values in one way: another spelling can mark a person. Write the file again.",
-    "layout": _BYTES,
     "too-fine": "Publish times no finer than a microsecond.",
     "bad-range": _WRONG_TOOL,
     "out-of-domain": "Check low and high of the policy; a range that leaves them tells more than was promised.",
@@ -46,21 +42,14 @@ ADVICE: Final[dict[str, str]] = {
     "whole-domain": "Allow it with root = true, or let the record wait for more people.",
     "empty-row": "Drop rows without any value: they say only that somebody was active then.",
     "label-twice": _WRONG_TOOL,
-    "hidden-value": _STOP + "The file contains values that no row shows: write it again from its rows.",
-    "unexpected-metadata": "Look at the metadata of the file, and write it again without them if they are not yours.",
     # people
-    "raw-identifier": _LEAK,
     "identifier-in-column": "Look at the column: who is named in it can be found. Do not carry it, or clean it first.",
-    "identifying-carry": "Who knows this value finds the row: do not carry the column, or make it a quasi-identifier.",
-    "identifying-together": "Carry fewer columns: each alone is common, all together point to a person.",
-    "identifying-sensitive": "A sensitive value that few people have points to them: publish it coarser or not at all.",
     "bad-pseudonym": _PSEUDONYMS,
     "disguised-identifier": _PSEUDONYMS,
     "weak-pseudonym": _PSEUDONYMS,
     "pseudonym-across-epochs": _PSEUDONYMS,
     "pseudonym-split": _PSEUDONYMS,
     "pseudonym-shared": _PSEUDONYMS,
-    "rows-not-people": "Name the column as the person (person, --person), so that people count, and release again.",
     # the promise
     "below-z": _STOP + "A value that few people had can point to them: run it again with this policy, or a larger z.",
     "set-below-k": _STOP + "A rare combination of common values can point to a person: run it again with combine.",
@@ -155,13 +144,11 @@ ADVICE: Final[dict[str, str]] = {
     "stale-reuse": _WRONG_TOOL,
 }  # fmt: skip
 """By code; for those whose check does not declare what to do."""
-FAMILIES: Final = {"z-anonymity": "z", "flexible-k": "flexible", "k^m": "sets", "k^m-apriori": "sets", "table": "table"}
-"""The family of a method; all others are on tuples."""
 
 
 def advice_of(code: str, method: str) -> str:
     """Say what to do about a finding on a release of a method."""
-    family = FAMILIES.get(method, "tuples")
+    family = METHODS.get(method, method)
     declared = [check for (known, _), check in CHECKS.items() if known == code and check.advice]
     own = [check.advice for check in declared if family in check.families]
     return next(iter([*own, *(check.advice for check in declared)]), ADVICE.get(code, ""))

@@ -41,6 +41,8 @@ class Answer:
     rows: Bools | None = None
     count: int | None = None
     sentence: str | None = None
+    named: tuple[int, ...] = ()
+    """The first released rows, where they are known by number."""
 
 
 Function = Callable[..., Any]
@@ -60,16 +62,16 @@ class Check:
     severity: Severity
     function: Function
 
-    def __call__(self, rows: Relation, *others: Any) -> list[Finding]:
-        """Look at some rows; return at most one finding."""
+    def __call__(self, rows: Any, *others: Any) -> list[Finding]:
+        """Look at some rows, or at the outline of all; return at most one finding."""
         found = self.function(rows, *others)
         answer = found if isinstance(found, Answer) else _answered(found)
         marked = answer.rows
         count = answer.count if answer.count is not None else (0 if marked is None else int(np.count_nonzero(marked)))
         if not count:
             return []
-        named: tuple[int, ...] = ()
-        if marked is not None and ROW in rows:
+        named = answer.named
+        if marked is not None and isinstance(rows, Relation) and ROW in rows:
             numbers = rows[ROW][np.flatnonzero(marked)]
             named = tuple(np.sort(numbers[numbers >= 0])[:ROWS_NAMED].tolist())
         return [Finding(self.code, self.severity, count, answer.sentence or self.sentence, named)]
@@ -115,7 +117,7 @@ def check(
     return declared
 
 
-def look(rows: Relation, checks: Iterable[Check], *others: Any) -> list[Finding]:
+def look(rows: Any, checks: Iterable[Check], *others: Any) -> list[Finding]:
     """What some checks find in some rows."""
     return [finding for one in checks for finding in one(rows, *others)]
 

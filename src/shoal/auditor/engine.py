@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, has_shape
 
@@ -25,6 +26,9 @@ class Place(Protocol):
 
     def has(self, role: str) -> bool:
         """Whether there is a release, a truth, a trace."""
+
+    def outline(self, role: str) -> Outline:
+        """What the files of a role show before any row is looked at; empty if there are none."""
 
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         """What a function says of every file of a role, in their order."""
@@ -68,6 +72,10 @@ class Here:
     def has(self, role: str) -> bool:
         """Whether there is a release, a truth, a trace."""
         return role in self.rows
+
+    def outline(self, role: str) -> Outline:
+        """What a role shows before any row is looked at."""
+        return Outline.of(self.rows[role]) if role in self.rows else Outline()
 
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         """What a function says of all files of a role."""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
+from shoal.auditor.checks import look
+from shoal.auditor.engine import Place
 from shoal.auditor.findings import AuditReport, Notes
-from shoal.auditor.layout import check_layout, count_odd_rows
+from shoal.auditor.layout import check_layout, count_odd_rows, layout
 from shoal.auditor.policy import Policy, is_number, words_of
 from shoal.auditor.reading.files import read
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.paths import Format
-from shoal.auditor.reading.rows import Rows, by_stream, counts_rows
+from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.reading.spellings import NUMBERS
 from shoal.auditor.released_columns import check_columns
 
@@ -32,14 +35,38 @@ class Evidence:
 
 def read_evidence(policy: Policy, release: Any, truth: Any, trace: Any, *, name: str = "release") -> Evidence:
     """Read the inputs of an audit of rows, as the policy describes their formats; errors call the release `name`."""
-    source = source_format(policy)
+    given = {"release": release, "truth": truth, "trace": trace}
+    found = read_inputs(
+        policy, {role: what for role, what in given.items() if what is not None or role == "release"}, name
+    )
+    released, known = found["release"], found.get("truth")
+    is_counted = counts_rows(policy, None if known is None else Outline.of(known))
+    return Evidence(policy, released, known, found.get("trace"), released.odd_rows, is_counted)
+
+
+def read_inputs(policy: Policy, inputs: Mapping[str, Any], name: str = "release") -> dict[str, Rows]:
+    """Read what was given, by role, into this process; errors call the release `name`."""
+    formats, found = formats_of(policy), {}
+    for role, what in inputs.items():
+        part = "trace" if role == "trace" else "rows"
+        rows = read(what, name=name if role == "release" else role, expected=formats[role], part=part)
+        if role == "truth":
+            rows = by_stream(rows, policy.section("stream"))
+        if role == "release":
+            rows = replace(rows, odd_rows=count_odd_rows(what, policy, formats[role]))
+        found[role] = rows
+    return found
+
+
+def formats_of(policy: Policy) -> dict[str, Format]:
+    """The formats of the files of a release, a truth and a trace of rows."""
     sink = replace(Format.of(policy.section("sink")), names_once=True)
-    rows = read(release, name=name, expected=sink)
-    stream = policy.section("stream")
-    raw = None if truth is None else read(truth, name="truth", expected=source)
-    known = None if raw is None else by_stream(raw, stream)
-    decided = None if trace is None else read(trace, name="trace", expected=Format(), part="trace")
-    return Evidence(policy, rows, known, decided, count_odd_rows(release, policy, sink), counts_rows(raw, stream))
+    return {"release": sink, "truth": source_format(policy), "trace": Format()}
+
+
+def counts_rows(policy: Policy, truth: Outline | None) -> bool:
+    """Return whether the policy counts rows, not people; a real column named "row" names people."""
+    return policy.section("stream").get("person") == "row" and (truth is None or not truth.has_row_column)
 
 
 def source_format(policy: Policy) -> Format:
@@ -67,6 +94,17 @@ class Promise(Protocol):
     @property
     def method(self) -> str:
         """The method of the policy."""
+
+
+def audit_release(place: Place, policy: Policy, promise: Promise, checks: Callable[[Notes], None]) -> AuditReport:
+    """Check the columns and the layout of a release, then all that its family checks."""
+    notes = Notes(counts_rows=counts_rows(policy, place.outline("truth") if place.has("truth") else None))
+    with notes.guarded():
+        release = place.outline("release")
+        if check_columns(promise.columns, release, notes):
+            notes.findings += look(release, (layout,))
+            checks(notes)
+    return notes.report(promise.method)
 
 
 P = TypeVar("P", bound=Promise)

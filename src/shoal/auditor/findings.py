@@ -153,6 +153,18 @@ def all_filled_in_words(found: Mapping[str, Any]) -> str:
     return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
 
 
+class CheckFailed(Exception):
+    """A check failed on another machine; says where, never with data."""
+
+
+def where_failed(error: Exception) -> str:
+    """Say what failed and where, without the message, which may contain data."""
+    if isinstance(error, CheckFailed):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+
+
 @dataclass(slots=True)
 class Notes:
     """Collects the findings of all checks."""
@@ -198,10 +210,8 @@ class Notes:
         except (ShoalError, MemoryError):
             raise
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
             self.unchecked(
-                f"The inputs are damaged: a check failed ({where}); nothing after it was checked. "
+                f"The inputs are damaged: a check failed ({where_failed(error)}); nothing after it was checked. "
                 "Write the files again, or report this as a bug of the auditor."
             )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
+from shoal.auditor.checks import Answer, check, look
 from shoal.auditor.counting import dense, people_of, shared_codes
-from shoal.auditor.findings import ROWS_NAMED, Finding, Notes, Severity
+from shoal.auditor.findings import ROWS_NAMED, Notes, Severity
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
@@ -125,55 +127,56 @@ def note_identifying(
     k: tuple[str, int], people: int, notes: Notes, *, allowed: bool,
 ) -> None:  # fmt: skip
     """Report columns that identify people, and the crowds of all; ``joint`` are those of all carried columns."""
-    checks = _ColumnChecks(k, notes, allowed=allowed, is_evident=people >= LEAST_PEOPLE * k[1])
+    is_evident = people >= LEAST_PEOPLE * k[1]
+
+    def column(name: str, crowds: ColumnCrowds) -> Column:
+        return Column(name, crowds, *k, is_allowed=allowed, is_evident=is_evident)
+
     for name in carry:
-        if found[name].is_identifying:
-            checks.carried(name, found[name])
-    if joint is not None and joint.is_identifying and not any(found[name].is_identifying for name in carry):
-        checks.joint(joint)
+        notes.findings += look(column(name, found[name]), (identifying_carry, possibly_identifying_carry))
+    if joint is not None and not any(found[name].is_identifying for name in carry):
+        notes.findings += look(column("", joint), (identifying_together,))
     for name in sensitive:
-        if found[name].is_identifying:
-            checks.sensitive(name, found[name])
+        notes.findings += look(column(name, found[name]), (identifying_sensitive,))
     roles = dict.fromkeys(carry, "carry") | dict.fromkeys(sensitive, "sensitive")
-    notes.metrics["unchanged_columns"] = {name: checks.described(role, found[name]) for name, role in roles.items()}
+    described = {name: column(name, found[name]).described(role) for name, role in roles.items()}
+    notes.metrics["unchanged_columns"] = described
 
 
-class _ColumnChecks:
-    """Reports columns published unchanged that identify people."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that is published unchanged, or several together."""
 
-    def __init__(self, k: tuple[str, int], notes: Notes, *, allowed: bool, is_evident: bool) -> None:
-        self._letter, self._k = k
-        self._allowed, self._is_evident, self._notes = allowed, is_evident, notes
+    name: str
+    crowds: ColumnCrowds
+    letter: str
+    """What the policy calls the promised number of people."""
+    k: int
+    is_allowed: bool
+    """Whether the policy says carry_identifying = true."""
+    is_evident: bool
+    """Whether there are enough people to judge by."""
 
-    def carried(self, name: str, crowds: ColumnCrowds) -> None:
-        """Report a carried column."""
-        advice = "drop it, make it coarser, or make it a quasi-identifier"
-        what = f"Column {name!r} is carried: {self._words(crowds)}; {advice}."
-        if self._allowed:
-            self._add(Severity.WARNING, "identifying-carry", f"{what} The policy allows it.", crowds)
-        elif not self._is_evident:
-            few = f"There are fewer than {LEAST_PEOPLE * self._k} people to judge by."
-            self._add(Severity.WARNING, "identifying-carry", f"{what} {few}", crowds)
-        else:
-            sentence = f"{what} The policy does not set carry_identifying = true."
-            self._add(Severity.VIOLATION, "identifying-carry", sentence, crowds)
+    def answer(self, sentence: str) -> Answer:
+        """What a check says of the column if it is identifying."""
+        if not self.crowds.is_identifying:
+            return Answer(count=0)
+        return Answer(count=self.crowds.below, sentence=sentence, named=self.crowds.rare)
 
-    def joint(self, crowds: ColumnCrowds) -> None:
-        """Report carried columns that are identifying together although none is alone."""
-        sentence = f"The carried columns together: {self._words(crowds)}; carry fewer of them."
-        self._add(Severity.WARNING, "identifying-together", sentence, crowds)
+    def words(self) -> str:
+        """Say how many rows have a rare value."""
+        crowds = self.crowds
+        return (
+            f"{crowds.share(crowds.below):.1%} of the rows have a value that fewer than {self.letter} = {self.k} "
+            f"people have, {crowds.share(crowds.single):.1%} one that a single person has"
+        )
 
-    def sensitive(self, name: str, crowds: ColumnCrowds) -> None:
-        """Report a sensitive column."""
-        known = "anyone who knows such a value can find the row"
-        sentence = f"Column {name!r} is sensitive: {self._words(crowds)}; {known}."
-        self._add(Severity.WARNING, "identifying-sensitive", sentence, crowds)
-
-    def described(self, role: str, crowds: ColumnCrowds) -> dict[str, Any]:
-        """Return the figures of a column."""
+    def described(self, role: str) -> dict[str, Any]:
+        """Return the figures of the column."""
+        crowds = self.crowds
         return {
             "role": role,
-            self._letter: self._k,
+            self.letter: self.k,
             "values": crowds.values,
             "values_of_one_person": crowds.lone_values,
             "rows_below": crowds.below,
@@ -184,12 +187,58 @@ class _ColumnChecks:
             "share_of_one_person_with_class": crowds.share(crowds.single_in_class),
         }
 
-    def _words(self, crowds: ColumnCrowds) -> str:
-        return (
-            f"{crowds.share(crowds.below):.1%} of the rows have a value that fewer than {self._letter} = {self._k} "
-            f"people have, "
-            f"{crowds.share(crowds.single):.1%} one that a single person has"
-        )
 
-    def _add(self, severity: Severity, code: str, sentence: str, crowds: ColumnCrowds) -> None:
-        self._notes.findings.append(Finding(code, severity, crowds.below, sentence, crowds.rare))
+_of_column = partial(check, families=("z", "tuples", "flexible"), by="value")
+_COARSER: Final = "drop it, make it coarser, or make it a quasi-identifier"
+
+
+@_of_column(
+    "identifying-carry",
+    "More than 5% of the rows carry a value that fewer than k (z) people have.",
+    advice="Drop the column, make it coarser, or make it a quasi-identifier; carry_identifying = true accepts it.",
+)
+def identifying_carry(column: Column) -> Answer:
+    """Count rows whose carried value too few people have."""
+    if column.is_allowed or not column.is_evident:
+        return Answer(count=0)
+    what = f"Column {column.name!r} is carried: {column.words()}; {_COARSER}."
+    return column.answer(f"{what} The policy does not set carry_identifying = true.")
+
+
+@_of_column(
+    "identifying-carry",
+    "The same, and the policy allows it, or fewer than 20 times k people were released, which is too few to judge.",
+    advice="Look at the column: whoever knows such a value finds the row.",
+    severity=Severity.WARNING,
+)
+def possibly_identifying_carry(column: Column) -> Answer:
+    """Count rows whose carried value too few people have, where that breaks no promise."""
+    if not column.is_allowed and column.is_evident:
+        return Answer(count=0)
+    few = f"There are fewer than {LEAST_PEOPLE * column.k} people to judge by."
+    why = "The policy allows it." if column.is_allowed else few
+    return column.answer(f"Column {column.name!r} is carried: {column.words()}; {_COARSER}. {why}")
+
+
+@_of_column(
+    "identifying-together",
+    "Carried columns are not identifying one by one, but all of them together are.",
+    advice="Carry fewer columns.",
+    severity=Severity.WARNING,
+)
+def identifying_together(column: Column) -> Answer:
+    """Count rows whose carried values together too few people have."""
+    return column.answer(f"The carried columns together: {column.words()}; carry fewer of them.")
+
+
+@_of_column(
+    "identifying-sensitive",
+    "More than 5% of the rows have a sensitive value that fewer than k people have.",
+    advice="Make the column coarser, or protect it with l or t.",
+    families=("tuples", "flexible"),
+    severity=Severity.WARNING,
+)
+def identifying_sensitive(column: Column) -> Answer:
+    """Count rows whose sensitive value too few people have."""
+    known = "anyone who knows such a value can find the row"
+    return column.answer(f"Column {column.name!r} is sensitive: {column.words()}; {known}.")

@@ -12,11 +12,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from shoal.auditor.checks import check, look
 from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import text_files
 from shoal.auditor.reading.lines import once, split_fields
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.paths import Format
 
 _AT_ONCE: Final = 4 * 1024 * 1024
@@ -257,7 +259,18 @@ def count_odd_rows(release: Any, policy: Policy, expected: Format) -> int:
     return found
 
 
+@check(
+    "layout",
+    "Rows differ in layout (quotes, blanks, line ends, order of names); this distinguishes them.",
+    advice="Write the whole file with one writer. The count is a lower bound.",
+    families=("z", "tuples", "flexible"),
+    by="none",
+)
+def layout(release: Outline) -> int:
+    """Count the rows of text files that are laid out differently from the others."""
+    return release.odd_rows
+
+
 def check_layout(odd_rows: int, notes: Notes) -> None:
     """Report rows whose layout distinguishes them."""
-    sentence = "Rows differ in layout (quotes, blanks, line ends, order of names); this distinguishes them."
-    notes.violation("layout", sentence, count=odd_rows)
+    notes.findings += look(Outline(odd_rows=odd_rows), (layout,))

@@ -17,15 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shoal.auditor.checks import ROW, Answer, check, look
 from shoal.auditor.counting import combined, people_of
 from shoal.auditor.evidence import source_format
-from shoal.auditor.findings import AuditReport, Notes
+from shoal.auditor.findings import AuditReport, Notes, Severity
 from shoal.auditor.policy import Policy, names_of
 from shoal.auditor.reading.batches import names_in, read_batches
 from shoal.auditor.reading.columns import TEXT, Ints, as_text
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.lines import ABSENT
 from shoal.auditor.reading.paths import Format
+from shoal.auditor.relation import Relation
 from shoal.errors import ShoalError
 
 _PERSON: Final = frozenset(
@@ -89,7 +91,12 @@ def with_people_in_rows(report: AuditReport, policy: Policy, release: Any, truth
             read_all = _joined(release, (*quasi, *(() if linked else people)), expected)
             classes = combined([_codes(read_all[name]) for name in quasi], len(read_all[quasi[0]]))
             for name in people:
-                _count(name, linked[name] if linked else read_all[name], classes, k, notes)
+                person = _codes(linked[name] if linked else read_all[name])
+                if len(person) == len(classes):
+                    rows = Relation({ROW: np.arange(len(classes)), "class": classes, "person": person})
+                    notes.findings += look(rows, [rows_not_people], name, k)
+                else:
+                    notes.skip(f"{NOT_CHECKED}: the trace does not fit the release.")
     except ShoalError:  # such as a row that cannot be read, which the audit itself reports
         return replace(report, not_checked=(*report.not_checked, f"{NOT_CHECKED}: the files cannot be read for it."))
     gaps = (*report.not_checked, *notes.not_checked)
@@ -177,18 +184,21 @@ def _crowds(classes: Ints, person: Ints, count: int) -> Ints:
     return np.asarray(np.count_nonzero(seen.reshape(count, width), axis=1), np.int64)
 
 
-def _count(name: str, column: Any, classes: Ints, k: int, notes: Notes) -> None:
+@check(
+    "rows-not-people",
+    "Rows are counted as people, a column looks like the person, and its values are too few in a class.",
+    advice="Name the column as the person (person, --person), so that people are counted, and release again.",
+    families=("tuples", "flexible", "table"),
+    by="class",
+    severity=Severity.WARNING,
+)
+def rows_not_people(rows: Relation, name: str, k: int) -> Answer:
     """Count the different values of a column in every class: that many people, if each is one."""
-    person = _codes(column)
-    if len(person) != len(classes):
-        notes.skip(f"{NOT_CHECKED}: the trace does not fit the release.")
-        return
+    person, classes = rows["person"], rows["class"]
     known = person >= 0
-    crowds = _crowds(classes[known], person[known], int(classes.max(initial=-1)) + 1)
-    few = crowds[classes] < k
-    values, rows = int(np.count_nonzero(np.bincount(person[known]))), int(np.count_nonzero(few))
-    sentence = (
-        f"`{name}` looks like a person and has {values:,} values; {rows:,} rows share their class with fewer than "
+    few = _crowds(classes[known], person[known], int(classes.max(initial=-1)) + 1)[classes] < k
+    values, count = (int(np.count_nonzero(one)) for one in (np.bincount(person[known]), few))
+    return Answer(few, sentence=(
+        f"`{name}` looks like a person and has {values:,} values; {count:,} rows share their class with fewer than "
         f"{k:,} of them."
-    )
-    notes.warning("rows-not-people", sentence, rows=few)
+    ))  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from shoal.auditor.checks import Answer, check, look
 from shoal.auditor.counting import shared_codes
-from shoal.auditor.findings import Notes
+from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.hidden_data import Hidden
+from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
 
 _WORD = re.compile(r"[^\w.@+-]+")
@@ -17,51 +19,103 @@ _ENDS: Final = ("lo", "hi")
 METADATA_SENTENCE: Final = "The release's metadata contains identifiers of the truth."
 _LONG: Final = 6
 """Shorter identifiers match whole words only."""
+_EVERY: Final = ("z", "tuples", "flexible", "sets")
 
 
-def check_columns(expected: tuple[str, ...], release: Rows, notes: Notes) -> bool:
-    """Check the columns; return whether the rows can be checked."""
+@check(
+    "hidden-value",
+    "The release contains values that no row shows: in a dictionary, under a null, or after the last row.",
+    advice="Write the file again from its rows; anyone who opens it with another reader sees these values.",
+    families=_EVERY,
+    by="none",
+)
+def hidden_value(release: Rows | Outline) -> int:
+    """Count values that no row shows."""
+    return len(release.hidden.values)
+
+
+@check(
+    "unexpected-metadata",
+    "The release has metadata that no file writer adds by itself; inspect it, or write the file without it.",
+    advice="Identifiers of people in it are reported as raw-identifier; anything else only you can judge.",
+    families=_EVERY,
+    by="none",
+    severity=Severity.WARNING,
+)
+def unexpected_metadata(release: Rows | Outline) -> int:
+    """Count metadata entries that no writer adds by itself."""
+    return release.hidden.unexpected
+
+
+@check(
+    "extra-column",
+    "The release has columns that must not be released.",
+    advice="Remove the columns, or name them in the policy: quasi, sensitive or carry.",
+    families=_EVERY,
+    by="none",
+)
+def extra_column(release: Rows | Outline, expected: Sequence[str]) -> Answer:
+    """Count columns that the policy does not name."""
     there = release.columns
-    missing = [name for name in expected if name not in there]
     extra = [number for number, name in enumerate(there) if name not in expected]
-    check_hidden(release, notes)
-    if not len(release) and not there:
-        return True
     # Without a header the first row is taken for one: repeat names only if all expected ones are there.
-    names = ", ".join(str(number) if missing else there[number] for number in extra)
-    notes.violation("extra-column", f"The release has columns that must not be released: {names}.", count=len(extra))
-    notes.violation("missing-column", f"The release lacks columns: {', '.join(missing)}.", count=len(missing))
-    if missing:
+    is_header = all(name in there for name in expected)
+    names = ", ".join(there[number] if is_header else str(number) for number in extra)
+    return Answer(count=len(extra), sentence=f"The release has columns that must not be released: {names}.")
+
+
+@check(
+    "missing-column",
+    "The release lacks columns; no row was checked.",
+    advice="Check that the policy is the one that the release was made with, and that files have a header.",
+    families=_EVERY,
+    by="none",
+)
+def missing_column(release: Rows | Outline, expected: Sequence[str]) -> Answer:
+    """Count columns that the policy names and the release lacks."""
+    missing = [name for name in expected if name not in release.columns]
+    return Answer(count=len(missing), sentence=f"The release lacks columns: {', '.join(missing)}.")
+
+
+def check_columns(expected: tuple[str, ...], release: Rows | Outline, notes: Notes) -> bool:
+    """Check the columns; return whether the rows can be checked."""
+    notes.findings += look(release, (hidden_value, unexpected_metadata))
+    if not len(release) and not release.columns:
+        return True
+    notes.findings += look(release, (extra_column, missing_column), expected)
+    is_complete = all(name in release.columns for name in expected)
+    if not is_complete:
         notes.skip("No row was checked: the release lacks columns.")
-    return not missing
+    return is_complete
 
 
-def check_hidden(release: Rows, notes: Notes) -> None:
-    """Check that the files of a release contain nothing besides their rows."""
-    notes.violation(
-        "hidden-value",
-        "The release contains values that no row shows: in a dictionary, under a null, or after the last row.",
-        count=len(release.hidden.values),
-    )
-    notes.warning(
-        "unexpected-metadata",
-        "The release has metadata that no file writer adds by itself; inspect it, or write the file without it.",
-        count=release.hidden.unexpected,
-    )
-
-
-def check_metadata(persons: Any, columns: Iterable[str], release: Rows, notes: Notes) -> None:
-    """Check that no identifier of the truth is in metadata, in column names, or in values that no row shows.
+@check(
+    "raw-identifier",
+    METADATA_SENTENCE,
+    advice="Write the files without metadata, and name no column after a person.",
+    families=("z", "tuples", "flexible"),
+    by="none",
+    needs=("truth",),
+)
+def raw_identifier_in_metadata(release: Rows | Outline, persons: Any, columns: Iterable[str]) -> int:
+    """Count identifiers of the truth in metadata, in column names, or in values that no row shows.
 
     ``columns`` are the names given by the policy. Metadata that file writers add contains numbers, so identifiers that
     are just numbers are not searched there.
     """
-    found = mentioned_people(persons, columns, release.hidden)
-    notes.violation("raw-identifier", METADATA_SENTENCE, count=len(found))
+    return len(mentioned_people(persons, columns, release.hidden))
+
+
+def check_metadata(persons: Any, columns: Iterable[str], release: Rows, notes: Notes) -> None:
+    """Check that no identifier of the truth is in metadata, in column names, or in values that no row shows."""
+    notes.findings += look(release, (raw_identifier_in_metadata,), persons, columns)
 
 
 def mentioned_people(persons: Any, columns: Iterable[str], hidden: Hidden) -> set[str]:
-    """Return the identifiers that occur in metadata, in column names, or in values that no row shows."""
+    """Return the identifiers that occur in metadata, in column names, or in values that no row shows.
+
+    Of a part of the people: those of all parts add up.
+    """
     names = set(hidden.names) - {*columns, *_ENDS}
     texts, usual = (*hidden.metadata, *hidden.values, *names), hidden.usual
     if not texts and not usual:

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
+from shoal.auditor.audit import METHODS
 from shoal.auditor.counting import combined
-from shoal.auditor.judge import JUDGES
 from shoal.auditor.policy import read_policy
 from shoal.auditor.reading.numbers import read_numbers, read_ranges
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.tuples.deadlines import event_clock
-from shoal.auditor.tuples.judge import audit_tuples
 from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.auditor.tuples.values import read_attribute
 from shoal.errors import PolicyError
@@ -194,7 +193,7 @@ def test_the_clock_starts_anew_after_one_wrong_one():
 # ---- promises
 
 
-@pytest.mark.parametrize("method", [name for name, judge in JUDGES.items() if judge is audit_tuples])
+@pytest.mark.parametrize("method", [name for name, family in METHODS.items() if family == "tuples"])
 def test_every_method_is_known(method):
     assert Run().audit().method == "fads"
     report = audit(table([], RELEASE), table([], TRUTH), None, policy(method=method))

@@ -25,8 +25,7 @@ from shoal.auditor.attacks.z.evidence import read_stream_evidence
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.flexible.promise import read_flexible_promise
 from shoal.auditor.flexible.values import read_flexible_attribute
-from shoal.auditor.judge import JUDGES
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
@@ -105,8 +104,8 @@ def attack(  # noqa: PLR0913
             return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
         if method in {"k^m", "k^m-apriori"}:
             return attack_sets(read_set_evidence(written, release, truth, trace, settings))
-        if method not in JUDGES:
-            raise PolicyError(f"[anonymize] method: attacks know {', '.join(JUDGES)}")
+        if method not in METHODS:
+            raise PolicyError(f"[anonymize] method: attacks know {', '.join(METHODS)}")
         rows = read_rows(written, release, truth, trace, control, settings)
         again = None if other is None else read_rows(written, other, truth, None, None, settings, name="other")
         return attack_rows(rows, settings, again)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ def read(what: Any, *, name: str, expected: Format, part: str = "rows") -> Rows:
     return Rows(tuple(rows for rows, _, _ in found), name, tuple(claims), hidden)
 
 
+Reader = Callable[..., Rows]
+"""Reads what something names, as `read` does: Reader(what, name=…, expected=…)."""
 _Claimed = tuple[Part, bytes | None, Hidden]
 """A part, its own metadata, and what it contains besides its rows."""
 

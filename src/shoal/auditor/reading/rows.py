@@ -29,6 +29,10 @@ class Rows:
     """The metadata under the key ``shoal`` of every part's schema, unparsed."""
     hidden: Hidden = NOTHING_HIDDEN
     """What a release contains besides the values of its rows."""
+    odd_rows: int = 0
+    """Rows of a release's text files that are laid out differently from the others."""
+    is_numbered: bool = False
+    """Whether a column "row" was added, because the policy counts rows, not people."""
 
     def __len__(self) -> int:
         return sum(len(broken) for _, broken in self.parts)
@@ -95,9 +99,10 @@ def by_stream(truth: Rows, stream: Mapping[str, Any], first: int = 0, *, numbers
     parts = truth.parts
     if unit is not None and isinstance(time, str):
         parts = tuple(_in_unit(part, time, _UNITS[unit]) for part in parts)
-    if stream.get("person") == _ROW and (not has_row_column(truth) if numbers is None else numbers):
+    is_numbered = stream.get("person") == _ROW and (not has_row_column(truth) if numbers is None else numbers)
+    if is_numbered:
         parts = _numbered(parts, first)
-    return Rows(parts, truth.name, truth.claims)
+    return Rows(parts, truth.name, truth.claims, is_numbered=is_numbered)
 
 
 def counts_rows(truth: Rows | None, stream: Mapping[str, Any]) -> bool:

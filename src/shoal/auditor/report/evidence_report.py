@@ -19,8 +19,8 @@ from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.settings import Progress, Settings
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidence
+from shoal.auditor.audit import audit
 from shoal.auditor.digests import checksum
-from shoal.auditor.judge import audit
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited

@@ -20,7 +20,7 @@ MOST_LINES: Final = 25
 
 
 def audit(  # noqa: PLR0913 - one for each option
-    release: Path,
+    release: Path | None = None,
     *,
     policy: Path | None = None,
     truth: Annotated[list[Path] | None, Parameter(consume_multiple=True, json_list=False, negative="")] = None,
@@ -32,6 +32,7 @@ def audit(  # noqa: PLR0913 - one for each option
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     show_all: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    lists: Annotated[bool, Parameter(name="--list", negative="")] = False,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
     table: TableOptions = NO_TABLE,
@@ -57,6 +58,8 @@ def audit(  # noqa: PLR0913 - one for each option
         shoal audit table.csv --quasi age sex zip --sensitive illness --k 5 --l 2
 
         shoal audit out/ --truth in/ --trace trace.parquet --policy policy.toml --engine spark --master local[4]
+
+        shoal audit --list
 
     Parameters
     ----------
@@ -84,6 +87,8 @@ def audit(  # noqa: PLR0913 - one for each option
         Print the report as JSON.
     show_all
         Print all of the report; without it at most 25 lines, of which the last names the rest.
+    lists
+        Print all checks and audit nothing: what each finds, what it needs, and what to do.
     engine
         Where rows are counted: here, or on the executors of Spark, for files that one machine cannot hold.
     master
@@ -93,6 +98,11 @@ def audit(  # noqa: PLR0913 - one for each option
 
     from shoal.cli.engine import check_engine
 
+    if lists:
+        print(_listed(as_json=as_json), file=sys.stdout)
+        return 0
+    if release is None:
+        raise PolicyError("shoal audit: name the released file or folder")
     check_engine(engine, master)
     page = out if out is not None and out.suffix == ".html" else None
     if out is not None and page is None and sign is None:
@@ -122,6 +132,17 @@ def audit(  # noqa: PLR0913 - one for each option
     if signer is not None:
         signer.write(report)
     return 0 if report.ok else 1
+
+
+def _listed(*, as_json: bool) -> str:
+    import orjson
+
+    from shoal.auditor.listing import entries
+
+    found = entries()
+    if as_json:
+        return orjson.dumps([one.to_dict() for one in found], option=orjson.OPT_INDENT_2).decode()
+    return "\n".join(one.text() for one in found)
 
 
 def _on_spark(

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from shoal.auditor.attacks.outcome import NO_ROW, Attack, AttackReport, Question, Rate, by_question
 from shoal.auditor.flexible.promise import read_flexible_promise
-from shoal.auditor.judge import JUDGES
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.memory import size_of
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.promise import TablePromise, read_promise
@@ -66,7 +65,7 @@ def _columns(written: Policy | None, knows: Sequence[str] | None, person: str | 
             raise PolicyError("knows: without a policy, name the quasi-identifiers that attackers know")
         return tuple(knows), person, "a table"
     method = str(written.section("anonymize").get("method"))
-    if method not in JUDGES or method == "z-anonymity" or method.startswith("k^m"):
+    if method not in METHODS or method == "z-anonymity" or method.startswith("k^m"):
         raise PolicyError(
             f"[anonymize] method: {method} has no classes to be counted on Spark; use shoal attack without "
             "--engine spark"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from shoal.auditor.findings import AuditReport
-from shoal.auditor.people_in_rows import NOT_CHECKED, what_to_count
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
-from shoal.auditor.verdict import gap_of
 from shoal.errors import PolicyError
 from shoal.spark.auditor.engine import Engine
 from shoal.spark.auditor.flexible.judge import audit_flexible
@@ -36,7 +33,7 @@ def audit_on(
     written = read_policy(policy)
     limit = None if max_memory is None else size_of(max_memory)
     if "table" in written.content:
-        return concluded(audit_table(engine, written, release, limit), written, truth)
+        return audit_table(engine, written, release, limit)
     method = str(written.section("anonymize").get("method"))
     judge = _JUDGES.get(method)
     if judge is None:
@@ -44,11 +41,4 @@ def audit_on(
             f"[anonymize] method: {method} is not audited on Spark; there are {', '.join(_JUDGES)} and plain tables. "
             "Use shoal audit without --engine spark"
         )
-    return concluded(judge(engine, written, release, truth, trace, limit), written, truth)
-
-
-def concluded(report: AuditReport, policy: Policy, truth: Any) -> AuditReport:
-    """Add what is about the policy and the release as a whole."""
-    lines = (f"{NOT_CHECKED}: not done on Spark.",) if what_to_count(report, policy) else ()
-    gap = gap_of(policy, has_truth=truth is not None)
-    return replace(report, not_checked=(*report.not_checked, *lines), gap=gap)
+    return judge(engine, written, release, truth, trace, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,8 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format, table_paths
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.task_files import Opener, Sealed
 from shoal.errors import InputError
-
-Opener = Callable[[str, int], Any]
-"""Opens a piece of a sealed file on an executor, given its path and number; returns an Arrow table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +36,6 @@ class Share:
         with limited(self.max_memory):
             what = self.path if self.opener is None else self.opener(self.path, self.piece)
             return read(what, name=self.role, expected=self.expected)
-
-
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A sealed file: how many pieces it has, and what opens them."""
-
-    path: str
-    pieces: int
-    opener: Opener
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,21 @@
-"""The entry: find the judge of the method's family and let it check the release."""
+"""The entry: find the family of the policy's method, and check the release on this machine or on another place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from shoal.auditor.engine import Here, Place
+from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
 from shoal.auditor.people_in_rows import with_people_in_rows
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
+from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
+from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
@@ -18,20 +23,62 @@ from shoal.auditor.verdict import gap_of
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
-JUDGES: Final[dict[str, Callable[[Policy, Any, Any, Any], AuditReport]]] = {
-    "z-anonymity": audit_z,
-    "fads": audit_tuples,
-    "fads-varied": audit_tuples,
-    "fast": audit_tuples,
-    "k-varp": audit_tuples,
-    "iot-anonymization": audit_tuples,
-    "castle": audit_tuples,
-    "least-loss": audit_tuples,
-    "flexible-k": audit_flexible,
-    "k^m": audit_sets,
-    "k^m-apriori": audit_sets,
+Inputs = Mapping[str, Any]
+"""What was given, by role: release, truth, trace; or a plain table and its population."""
+
+
+def _in_memory(policy: Policy, inputs: Inputs) -> AbstractContextManager[Place]:
+    return nullcontext(Here(read_inputs(policy, inputs)))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How releases of a family are audited, here and on Spark."""
+
+    audit: Callable[..., AuditReport]
+    """Takes the place and the policy, and what was given in the roles of `given`."""
+    given: tuple[str, ...] = ()
+    here: Callable[[Policy, Inputs], AbstractContextManager[Place]] = _in_memory
+    """Opens what was given in this process."""
+    formats: Callable[[Policy], Mapping[str, Format]] = formats_of
+    """By role: the format of its files."""
+    reader: Callable[[Policy, str], Reader] = lambda _policy, _role: read
+    """What reads a file of a role in a task."""
+
+    def report(self, place: Place, policy: Policy, inputs: Inputs) -> AuditReport:
+        """Audit what a place has read."""
+        return self.audit(place, policy, *(inputs.get(role) for role in self.given))
+
+
+# A family that is not written against `Place` yet has the function that audits it in this process.
+Judge = Callable[[Policy, Any, Any, Any], AuditReport]
+FAMILIES: Final[dict[str, Family | Judge]] = {
+    "z": audit_z,
+    "tuples": audit_tuples,
+    "flexible": audit_flexible,
+    "sets": audit_sets,
+    "table": lambda policy, release, _truth, _trace: judge_table(policy, release),
 }
-"""By method: the judge of its family, which takes the policy, the release, the truth and the trace."""
+
+
+def family_of(policy: Policy) -> str:
+    """The family whose checks a policy asks for."""
+    if "table" in policy.content:
+        return "table"
+    found = METHODS.get(str(policy.section("anonymize").get("method")))
+    if found is None:
+        raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(METHODS)}")
+    return found
+
+
+def inputs_of(policy: Policy, release: Any, truth: Any = None, trace: Any = None) -> dict[str, Any]:
+    """What was given, by role."""
+    if "table" not in policy.content:
+        given = {"release": release, "truth": truth, "trace": trace}
+    else:
+        population = policy.section("table").get("population")
+        given = {"table": release, "population": policy.located(population)}
+    return {role: what for role, what in given.items() if what is not None or role in ("release", "table")}
 
 
 def audit(
@@ -71,15 +118,18 @@ def audit(
     """
     with limited(max_memory):
         written = read_policy(policy)
-        if "table" in written.content:
-            report = judge_table(written, release)
-        else:
-            judge = JUDGES.get(str(written.section("anonymize").get("method")))
-            if judge is None:
-                raise PolicyError(f"[anonymize] method: the auditor knows {', '.join(JUDGES)}")
-            report = judge(written, release, truth, trace)
+        report = _audited(written, release, truth, trace)
         report = with_people_in_rows(report, written, release, truth, trace)
         return replace(report, gap=gap_of(written, has_truth=truth is not None))
+
+
+def _audited(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:
+    family = FAMILIES[family_of(policy)]
+    if isinstance(family, Family):
+        inputs = inputs_of(policy, release, truth, trace)
+        with family.here(policy, inputs) as place:
+            return family.report(place, policy, inputs)
+    return family(policy, release, truth, trace)
 
 
 def audit_table(
