@@ -876,8 +876,8 @@ MUTANTS: Final = (
     Mutant(
         "auditor/people_in_rows.py",
         "a column of few people in a class is not warned of",
-        "    few = crowds[classes] < k\n",
-        "    few = crowds[classes] < 1\n",
+        "int(classes.max(initial=-1)) + 1)[classes] < k\n",
+        "int(classes.max(initial=-1)) + 1)[classes] < 1\n",
         "tests/auditor/test_people_in_rows.py",
     ),
     Mutant(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from shoal.auditor.checks import CHECKS
-from shoal.auditor.policy import METHODS
 
 _STOP: Final = "Do not publish this release. "
 _WRONG_TOOL: Final = (
@@ -146,9 +145,16 @@ ADVICE: Final[dict[str, str]] = {
 """By code; for those whose check does not declare what to do."""
 
 
+def family_of(method: str) -> str:
+    """The family of a method; of a plain table, table."""
+    from shoal.auditor.audit import METHODS
+
+    return METHODS.get(method, method)
+
+
 def advice_of(code: str, method: str) -> str:
     """Say what to do about a finding on a release of a method."""
-    family = METHODS.get(method, method)
+    family = family_of(method)
     declared = [check for (known, _), check in CHECKS.items() if known == code and check.advice]
     own = [check.advice for check in declared if family in check.families]
     return next(iter([*own, *(check.advice for check in declared)]), ADVICE.get(code, ""))
