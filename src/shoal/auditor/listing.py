@@ -56,9 +56,11 @@ def entries() -> list[Entry]:
         for one in CHECKS.values()
     ]
     known = {(one.code, family) for one in declared for family in one.families}
-    return sorted(
-        {*declared, *_undeclared(known)}, key=lambda one: (one.code, one.severity, one.families, one.sentence)
-    )
+    return sorted({*declared, *_undeclared(known)}, key=_order)
+
+
+def _order(one: Entry) -> tuple[str, ...]:
+    return one.code, one.severity, *one.families, one.sentence, *one.needs, one.by, one.advice
 
 
 def _undeclared(known: set[tuple[str, str]]) -> Iterator[Entry]:
