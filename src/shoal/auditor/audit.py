@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+from shoal.auditor.conclusion import concluded
 from shoal.auditor.engine import Here, Place
 from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.judge import audit_flexible
-from shoal.auditor.people_in_rows import with_people_in_rows
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
@@ -19,7 +19,6 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.sets.judge import audit_sets
 from shoal.auditor.tables.judge import judge_table
 from shoal.auditor.tuples.judge import audit_tuples
-from shoal.auditor.verdict import gap_of
 from shoal.auditor.z.judge import audit_z
 from shoal.errors import PolicyError
 
@@ -132,9 +131,7 @@ def audit(
     """
     with limited(max_memory):
         written = read_policy(policy)
-        report = _audited(written, release, truth, trace)
-        report = with_people_in_rows(report, written, release, truth, trace)
-        return replace(report, gap=gap_of(written, has_truth=truth is not None))
+        return concluded(_audited(written, release, truth, trace), written, release, truth, trace)
 
 
 def _audited(policy: Policy, release: Any, truth: Any, trace: Any) -> AuditReport:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.audit import FAMILIES, Family, family_of, inputs_of
+from shoal.auditor.conclusion import concluded
 from shoal.auditor.findings import AuditReport
-from shoal.auditor.people_in_rows import NOT_CHECKED, what_to_count
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
 from shoal.auditor.reading.paths import table_paths
 from shoal.auditor.spark import OnSpark
 from shoal.auditor.task_files import File, Sealed, files_of
-from shoal.auditor.verdict import gap_of
 from shoal.encode.sealed import count_pieces, is_sealed_trace, read_sealed_piece
 from shoal.spark.auditor.class_sizes import attack_on
 from shoal.spark.auditor.dispatch import audit_on
@@ -59,7 +57,7 @@ def audit_on_spark(
     if not isinstance(family, Family):
         engine = SparkEngine(session, readable_errors)
         report = audit_on(engine, release, truth, trace, policy, max_memory=max_memory)
-        return _concluded(report, written, truth)
+        return concluded(report, written, release, truth, trace, is_here=False)
     formats, inputs = family.formats(written), inputs_of(written, release, truth, trace)
     files = [
         file
@@ -67,14 +65,8 @@ def audit_on_spark(
         for file in files_of(what, role, formats[role], family.reader(written, role))
     ]
     with on_spark(session, written, files, max_memory) as place:
-        return _concluded(family.report(place, written, inputs), written, truth)
-
-
-def _concluded(report: AuditReport, policy: Policy, truth: Any) -> AuditReport:
-    """Add what is about the policy and the release as a whole, as `shoal.audit` does."""
-    lines = (f"{NOT_CHECKED}: not done on Spark.",) if what_to_count(report, policy) else ()
-    gap = gap_of(policy, has_truth=truth is not None)
-    return replace(report, not_checked=(*report.not_checked, *lines), gap=gap)
+        report = family.report(place, written, inputs)
+    return concluded(report, written, release, truth, trace, is_here=False)
 
 
 def on_spark(session: Any, policy: Policy, files: Sequence[File], max_memory: int | str | None) -> OnSpark:
