@@ -68,8 +68,8 @@ def test_the_first_line_is_the_verdict_with_its_reasons():
     assert lines[0] == (
         "audit of table: promise broken for rows, not people: below-k (4); the smallest crowd has 2 rows"
     )
-    assert lines[1].startswith("  violation below-k (4): Rows are in classes of fewer than 3 rows")
-    assert lines[2].startswith("    what to do: Do not publish")
+    assert lines[1].startswith("  violation below-k (4): ")
+    assert lines[2].startswith("    what to do: ")
     nothing = shoal(*PROMISED[:-2])
     assert nothing.code == 0
     assert b"promise could not be checked: nothing is promised" in nothing.out

@@ -153,8 +153,8 @@ def family_of(method: str) -> str:
 
 
 def advice_of(code: str, method: str) -> str:
-    """Say what to do about a finding on a release of a method."""
-    family = family_of(method)
+    """Say what to do about a finding on a release of a method: as its family declares it, else as others do."""
     declared = [check for (known, _), check in CHECKS.items() if known == code and check.advice]
-    own = [check.advice for check in declared if family in check.families]
-    return next(iter([*own, *(check.advice for check in declared)]), ADVICE.get(code, ""))
+    own = [check.advice for check in declared if family_of(method) in check.families]
+    in_table = [ADVICE[code]] if code in ADVICE else []
+    return next(iter([*own, *in_table, *(check.advice for check in declared)]), "")
