@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from shoal.auditor import audit, audit_table
-from shoal.auditor.people_in_rows import looks_like_a_person
+from shoal.auditor.people_in_rows import NOT_CHECKED, looks_like_a_person
 
 ROWS = 240
 
@@ -147,3 +147,13 @@ def test_many_persons_are_counted_in_the_same_way(monkeypatch):
     few = audit_table(table(), quasi="age", k=4)
     monkeypatch.setattr("shoal.auditor.people_in_rows._MOST_CELLS", 1)
     assert audit_table(table(), quasi="age", k=4) == few
+
+
+def test_what_cannot_be_read_is_not_acquitted(monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("a value")
+
+    monkeypatch.setattr("shoal.auditor.people_in_rows.names_in", broken)
+    report = audit_table(table(), quasi="age", k=4)
+    assert report.not_checked == (f"{NOT_CHECKED}: the files cannot be read for it.",)
+    assert report.verdict.sentence.startswith("promise kept for rows, not people in what could be checked")

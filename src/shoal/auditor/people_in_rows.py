@@ -28,7 +28,6 @@ from shoal.auditor.reading.files import read
 from shoal.auditor.reading.lines import ABSENT
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.relation import Relation
-from shoal.errors import ShoalError
 
 _PERSON: Final = frozenset(
     str.split("""
@@ -97,10 +96,13 @@ def with_people_in_rows(report: AuditReport, policy: Policy, release: Any, truth
                     notes.findings += look(rows, [rows_not_people], name, k)
                 else:
                     notes.skip(f"{NOT_CHECKED}: the trace does not fit the release.")
-    except ShoalError:  # such as a row that cannot be read, which the audit itself reports
-        return replace(report, not_checked=(*report.not_checked, f"{NOT_CHECKED}: the files cannot be read for it."))
-    gaps = (*report.not_checked, *notes.not_checked)
-    return replace(report, findings=(*report.findings, *notes.findings), not_checked=gaps)
+    except MemoryError:
+        raise
+    except Exception:  # such as a row that cannot be read, which the audit itself reports
+        notes.skip(f"{NOT_CHECKED}: the files cannot be read for it.")
+    gaps, ranks = (*report.not_checked, *notes.not_checked), list(Severity)
+    findings = sorted((*report.findings, *notes.findings), key=lambda found: ranks.index(found.severity))
+    return replace(report, findings=tuple(findings), not_checked=gaps)
 
 
 def looks_like_a_person(name: str, column: Any) -> bool:
