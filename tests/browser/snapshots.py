@@ -7,6 +7,8 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+from shoal.serve.measured.verdict import verdict_now
+
 LOSS = {"age": 0.083, "postcode": 0.214, "sex": 0.02, "admission type": 0.127, "ward": 0.31}
 START = 1_795_000_000  # 2026-11-18T11:06:40Z
 
@@ -50,7 +52,7 @@ class Story:
     def snapshot(self) -> dict[str, Any]:
         measured = 4 if self.broken else 7
         dead = self.totals["dead"]
-        return {
+        snapshot: dict[str, Any] = {
             "number": self.number,
             "at": iso(START + self.number),
             "run": {
@@ -81,6 +83,7 @@ class Story:
             "checkpoints": {"count": 1 + self.number // 10, "age_s": self.number % 10 + 0.4, "bytes": 48_213},
             "places": self._cells() if self._places else None,
         }  # fmt: skip
+        return snapshot | {"verdict": verdict_now("least-loss", snapshot["promise"]).to_dict()}
 
     def _bar(self, upper: int) -> int:
         height = 0.11 * (upper / 1300) ** 2 if upper < 1400 else (2000 - upper) / 6000

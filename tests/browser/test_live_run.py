@@ -30,7 +30,10 @@ def test_the_page_counts_what_is_posted_and_tries_other_settings(chromium, tmp_p
         expect(page.locator("#total-in")).to_have_text("20,000")
         expect(page.locator("#total-published")).to_have_text("9,999")  # the first visit to `common` is alone
         expect(page.locator("#total-suppressed")).to_have_text("10,001")
-        expect(page.locator("#status-word")).to_have_text("Running, the promise holds.")
+        expect(page.locator("#status-word")).to_have_text("Running.")
+        expect(page.locator("#status-sentence")).to_contain_text(
+            "Promise kept in what could be checked; the smallest crowd"
+        )
         totals = run.client.get("/api/state").json()["totals"]
         shown = {key: page.locator(f"#total-{key}").text_content() for key in totals}
         assert shown == {key: f"{count:,}" for key, count in totals.items()}

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from shoal.serve.measured.verdict import verdict_now
 from tests.browser.page_server import PageServer
 from tests.browser.snapshots import Story
 from tests.browser.test_report_page import contrast
@@ -63,12 +64,14 @@ def test_it_shows_the_state_and_the_promise_and_numbers_move(visit, server, expe
     page = visit()
     assert page.url == server.address, "the address keeps no secret"
     expect(page.locator("#status")).to_have_attribute("data-kind", "good")
-    expect(page.locator("#status-word")).to_have_text("Running, the promise holds.")
+    expect(page.locator("#status-word")).to_have_text("Running.")
+    words = "Promise kept in what could be checked; the smallest crowd has 7 people. Rows arrive over HTTP"
+    expect(page.locator("#status-sentence")).to_contain_text(words)
     first = page.locator("#promises li").first
     expect(first).to_contain_text("at least 5 people")
     expect(first.locator(".side b").nth(0)).to_have_text("≥ 5")
     expect(first.locator(".side b").nth(1)).to_have_text("7")
-    expect(first.locator(".verdict")).to_have_text("holds")
+    expect(first.locator(".verdict")).to_have_text("kept")
     for _ in range(3):
         snapshot = server.send()
         for key in ("in", "published", "suppressed", "dead", "pending"):
@@ -97,6 +100,7 @@ def test_what_does_not_apply_is_not_shown(visit, server, expect):
     snapshot["dead_letters"] = []
     snapshot["promise"][0] |= {"measured": None, "holds": None}
     snapshot["promise"][1] |= {"promised": None, "measured": 0.285, "holds": None, "words": "share of people"}
+    snapshot["verdict"] = verdict_now("least-loss", snapshot["promise"]).to_dict()
     server.send(snapshot)
     for panel in ("delay", "map", "loss", "whatif"):
         expect(page.locator(f"#{panel}-panel")).to_be_hidden()
@@ -107,6 +111,8 @@ def test_what_does_not_apply_is_not_shown(visit, server, expect):
     inside = """[...document.querySelectorAll("#promises li > *")].every(e => e.scrollWidth <= e.clientWidth + 1)"""
     assert page.evaluate(inside)
     expect(page.locator("#status-word")).to_have_text("Running.")
+    words = "Promise could not be checked: no crowd is measured yet. Rows arrive over HTTP"
+    expect(page.locator("#status-sentence")).to_contain_text(words)
 
 
 def test_text_of_the_server_is_never_markup(visit, server, expect):
@@ -116,9 +122,10 @@ def test_text_of_the_server_is_never_markup(visit, server, expect):
     snapshot["loss"] = [{"column": planted, "loss": 0.5}]
     snapshot["dead_letters"] = [{"reason": planted, "count": 1}]
     snapshot["promise"][0]["words"] = snapshot["run"]["sentence"] = snapshot["run"]["policy"] = planted
+    snapshot["verdict"]["sentence"] = planted
     server.send(snapshot)
     expect(page.locator("#loss th[scope=row]")).to_have_text([planted])
-    expect(page.locator("#status-sentence")).to_have_text(planted)
+    expect(page.locator("#status-sentence")).to_have_text(f"{planted}. {planted}")
     expect(page.locator("main img")).to_have_count(0)
 
 
@@ -193,7 +200,7 @@ def test_it_says_that_the_connection_is_lost_and_catches_up_after_a_restart(visi
         server.story.next()  # the run goes on: these seconds must not be missing
     server.come_back("right")
     expect(page.locator("#connection")).to_have_text("live")
-    expect(page.locator("#status-word")).to_have_text("Running, the promise holds.")
+    expect(page.locator("#status-word")).to_have_text("Running.")
     expect(page.locator("#total-in")).to_have_text(total(server.send()))
     assert moments(page) == [27], "no second is missing, none is there twice"
 

@@ -55,6 +55,8 @@ def test_what_was_signed_is_verified(signed):
     assert (code, text.split(":")[0]) == (0, "attested")
     assert verified(signed, "--key", "auditor.pem")[0] == 0  # the private key has the public one in it
     statement = json.loads(Path("att.json").read_text())["statement"]
+    assert statement["verdict"].startswith("promise kept")
+    assert f"attested: z-anonymity, {statement['verdict']}; 0 warnings" in text
     assert set(statement["sha256"]) == {"release", "policy", "truth", "report"}
 
 

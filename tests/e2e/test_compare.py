@@ -61,7 +61,8 @@ def made(name: str, risk: float, error: float, *, ok: bool = True) -> Setting:
     attack = {"name": "prosecutor", "gains": False, "success": {"rate": risk, "low": 0, "high": risk, "n": 9}}
     utility = [{"name": "released", "value": 1.0}, {"name": "counts", "value": error}]
     content = {
-        "audit": {"ok": ok}, "attacks": {"attacks": [attack]}, "utility": utility,
+        "audit": {"ok": ok, "verdict": {"state": "kept" if ok else "broken"}},
+        "attacks": {"attacks": [attack]}, "utility": utility,
         "classes": {"smallest": 3, "are_promised": True}, "delay": None,
     }  # fmt: skip
     return Setting(name, "fads", {}, content)
@@ -77,5 +78,8 @@ def test_the_choice():
     only_risky = Comparison((risky, broken), 0.05)
     assert only_risky.best is risky
     assert "No setting has a risk" in only_risky.reason
-    assert Comparison((broken,), 0.05).best is None
+    unknown = made("unknown", 0.0, 0.0)
+    unknown.content["audit"]["verdict"]["state"] = "could not be checked"
+    assert Comparison((broken, unknown), 0.05).best is None
+    assert "could not be checked" in Comparison((broken, unknown), 0.05).text()
     assert "none keeps its promise" in Comparison((broken,), 0.05).reason

@@ -59,7 +59,7 @@ def test_a_demo_without_its_picture_still_prints_its_result(scene: Scene) -> Non
     with patch("shoal.figures.z_day.draw_day", side_effect=RunError("no pictures here")):
         ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
     assert ended.code == 0
-    assert b"the promise holds (smallest crowd behind a released row: 5 people" in ended.out
+    assert b"promise kept; the smallest crowd has 5 people" in ended.out
     assert b"none: no pictures here" in ended.out
 
 
@@ -106,13 +106,13 @@ def test_the_help_describes_every_command() -> None:
 def test_a_demo_with_a_key_opens_its_sealed_trace(scene: Scene) -> None:
     ended = shoal("demo", "--people", "200", "--events", "3000", "--z", "5", "--out", scene.folder / "demo")
     assert ended.code == 0, ended.err
-    assert b"the promise holds" in ended.out
+    assert b"promise kept" in ended.out
 
 
 def test_a_demo_in_which_nothing_is_released(scene: Scene) -> None:
     ended = shoal("demo", "--people", "50", "--events", "500", "--z", "40", "--out", scene.folder / "demo")
     assert ended.code == 3
-    assert b"no row was released" in ended.out
+    assert b"promise kept; nothing was published" in ended.out
 
 
 def test_progress_away_from_a_terminal_is_plain_lines(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_the_summary_and_the_auditor_agree(following: Scene) -> None:
     assert len({z for _, z in in_force}) == 2
     audit = shoal("audit", "out.csv", "--truth", "in.csv", "--trace", "trace.parquet", "--policy", "policy.toml")
     assert audit.code == 0, audit.out
-    assert b"nothing broken" in audit.out
+    assert b"promise kept" in audit.out
 
 
 def test_people_read_a_line_of_it(following: Scene) -> None:

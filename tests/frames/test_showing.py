@@ -53,6 +53,26 @@ def test_every_text_begins_with_how_many_are_released(result: Any) -> None:
     assert result.audit().text() in result.report()
 
 
+def test_a_result_shows_the_verdict_once_it_is_known() -> None:
+    found = CALLS["rows"]()
+    assert "audit      not audited yet: audit() checks it" in repr(found)
+    assert "not audited yet" in found._repr_html_()
+    sentence = found.audit().verdict.sentence
+    assert found.audit() is found.audit()
+    assert sentence.startswith("promise kept; the smallest crowd has ")
+    assert f"audit      {sentence}" in repr(found).splitlines()
+    assert f"P{sentence[1:]}." in found._repr_html_()
+
+
+def test_after_attacks_a_result_says_what_the_strongest_gains(tmp_path: Path) -> None:
+    found = CALLS["rows"]()
+    text = found.report(tmp_path / "report.html")
+    assert ", but the attack “" in found.verdict
+    assert text.count(found.verdict) == 2, "the summary and the audit say the same"
+    for shown in (repr(found), found._repr_html_(), (tmp_path / "report.html").read_text()):
+        assert found.verdict[1:] in shown
+
+
 def test_text_and_notebook_show_roles_and_losses_but_no_value() -> None:
     found = CALLS["rows"]()
     text, page = repr(found), found._repr_html_()

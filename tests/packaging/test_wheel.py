@@ -71,7 +71,7 @@ def test_a_file_of_ones_own(shoal, tmp_path):
     head = (tmp_path / "released.csv").read_text().splitlines()[0].split(",")
     assert set(head) == {'"age"', '"town"', '"diagnosis"'}
     files = ("--truth", "own.csv", "--trace", "trace.parquet", "--policy", "policy.toml")
-    assert "nothing broken" in shoal("audit", "released.csv", *files).stdout
+    assert "promise kept" in shoal("audit", "released.csv", *files).stdout
 
 
 def test_demo(shoal, tmp_path):

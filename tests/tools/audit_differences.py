@@ -18,6 +18,8 @@ from typing import Any
 from tests.golden.fingerprints import rounded
 
 _SENTENCES = {"sentence", "wants", "knows", "control_is", "why_not"}
+_DERIVED = {"verdict"}
+"""Made from the rest of the answer, or sentences."""
 _EXAMPLES = 3
 _WIDTH = 160
 
@@ -51,7 +53,7 @@ def facts(answer: Mapping[str, Any]) -> dict[str, str]:
     """What an answer says, by name."""
     if "report" not in answer:
         return {"error": str(answer["error"])}
-    report = dict(answer["report"])
+    report = {name: part for name, part in answer["report"].items() if name not in _DERIVED}
     found: dict[str, list[str]] = {}
     for one in report.pop("findings", ()):
         rows = f", rows {' '.join(map(str, one['rows']))}" if one["rows"] else ""

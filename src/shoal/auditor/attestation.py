@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from shoal.auditor.digests import checksum, checksums_next_to, checksums_of_policy
-from shoal.auditor.findings import AuditReport
+from shoal.auditor.findings import ROWS, AuditReport
 from shoal.errors import InputError
 
 FORMAT: Final = "shoal-attestation-1"
@@ -61,11 +61,18 @@ def make_statement(report: AuditReport, inputs: Inputs, before: Mapping[str, str
         "method": report.method,
         "ok": report.ok,
         "about": report.about,
+        "verdict": report.verdict.sentence,
         "violations": len(report.violations),
         "warnings": len(report.warnings),
         "not_checked": len(report.not_checked),
         "sha256": {**before, "report": digest_of(found)},
     }
+
+
+def verdict_in(statement: Mapping[str, Any]) -> str:
+    """Return the verdict of a statement; older ones have only whether a promise was broken, and about what."""
+    older = "nothing broken" + (f" for {ROWS}" if statement.get("about") == ROWS else "")
+    return str(statement.get("verdict", older))
 
 
 def digest_of(content: Any) -> str:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shoal.auditor.conclusion import concluded
 from shoal.auditor.engine import Here, Place
 from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
@@ -132,7 +133,8 @@ def audit(
         family = FAMILIES[family_of(written)]
         inputs = inputs_of(written, release, truth, trace)
         with family.here(written, inputs) as place:
-            return family.report(place, written, inputs)
+            report = family.report(place, written, inputs)
+        return concluded(report, written, release, truth, trace)
 
 
 def audit_table(

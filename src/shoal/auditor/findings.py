@@ -6,24 +6,22 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
+from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.errors import ShoalError
 
+if TYPE_CHECKING:
+    from shoal.auditor.verdict import Verdict
+
 ROWS: Final = "rows, not people"
 """What a verdict is about if nothing says whose a row is."""
 ROWS_NAMED: Final = 10
-_OWN_LINES: Final = ("epochs", "unchanged_columns", "filled_cells")
-"""Metrics that are printed as tables or sentences."""
-_LABELS: Final = {"k_s": "K_s", "ncp": "NCP", "p_sparse": "p_sparse"}
-_PARTS: Final = {"records_by_k": "k = "}
-"""What is printed before the parts of a metric."""
 
 
 class Severity(StrEnum):
@@ -54,16 +52,16 @@ class Finding:
             "rows": list(self.rows),
         }
 
-    def text(self) -> str:
-        """Return one line for people."""
-        rows = ", ".join(map(str, self.rows)) + (", …" if self.count > len(self.rows) else "")
-        where = f" [released rows {rows}]" if self.rows else ""
-        return f"{self.severity} {self.code} ({self.count}): {self.sentence}{where}"
-
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The verdict on a release."""
+    """What an audit found; its `verdict` says in one sentence what became of the promise.
+
+    Examples
+    --------
+    >>> AuditReport("fads", (), (), {"smallest_k": 7, "counted_in_classes": "people"})
+    <audit of fads: promise kept; the smallest crowd has 7 people>
+    """
 
     method: str
     findings: tuple[Finding, ...]
@@ -71,16 +69,33 @@ class AuditReport:
     metrics: Mapping[str, Any]
     counts_rows: bool = False
     """Whether nothing says whose a row is: then k rows are promised, which may be of fewer people."""
+    gap: str = ""
+    """Why the policy's main promise cannot have been counted, whatever was found; see `shoal.auditor.verdict`."""
 
     def __repr__(self) -> str:
-        return f"<{self._headline()}>"
+        counts = [(len(self.warnings), "warning", "warnings"),
+                  (len(self.not_checked), "check not possible", "checks not possible")]  # fmt: skip
+        more = "".join(f"; {count} {one if count == 1 else several}" for count, one, several in counts if count)
+        return f"<audit of {self.method}: {self.verdict.sentence}{more}>"
 
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        from shoal.auditor.report.verdict_block import block_of
+
+        return block_of(self.verdict.to_dict())
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of the promise, as one sentence with its reasons, worst first."""
+        from shoal.auditor.verdict import verdict_of
+
+        return verdict_of(self)
+
     @property
     def ok(self) -> bool:
-        """Whether no violation was found. Read `not_checked` too: it lists what this does not cover."""
+        """Whether no violation was found. Read `verdict` too: it says if the promise could be checked at all."""
         return not self.violations
 
     @property
@@ -100,38 +115,29 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
+        from shoal.auditor.advice import advice_of
+
         return {
             "method": self.method,
             "ok": self.ok,
             "about": self.about,
-            "findings": [found.to_dict() for found in self.findings],
+            "verdict": self.verdict.to_dict(),
+            "findings": [{**one.to_dict(), "advice": advice_of(one.code, self.method)} for one in self.findings],
             "not_checked": list(self.not_checked),
             "metrics": dict(self.metrics),
         }
 
-    def text(self) -> str:
-        """Return a summary for people."""
-        lines = [self._headline()]
-        lines += [f"  {found.text()}" for found in self.findings]
-        lines += [f"  not checked: {sentence}" for sentence in self.not_checked]
-        lines += _numbers(self.metrics)
-        return "\n".join(lines)
+    def text(self, most: int | None = None) -> str:
+        """Return a summary for people: the verdict, its reasons, and the metrics; of long ones the first lines."""
+        from shoal.auditor.report.audit_text import text_of
 
-    def _headline(self) -> str:
-        found = "nothing broken in what could be checked" if self.not_checked else "nothing broken"
-        verdict = found if self.ok else "PROMISE BROKEN"
-        gaps = f", {len(self.not_checked)} checks not possible" if self.not_checked else ""
-        verdict += f" for {ROWS}" if self.counts_rows else ""
-        return (
-            f"audit of {self.method}: {verdict} "
-            f"({len(self.violations)} violations, {len(self.warnings)} warnings{gaps})"
-        )
+        return text_of(self, most)
 
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write the audit as one page of HTML, which only its owner may read: it has counts of the private input."""
+        from shoal.auditor.report.audit_page import write_page
 
-def _numbers(metrics: Mapping[str, Any]) -> list[str]:
-    plain = [_metric(name, value) for name, value in metrics.items() if name not in _OWN_LINES]
-    filled = [f"  {all_filled_in_words(metrics['filled_cells'])}"] if "filled_cells" in metrics else []
-    return plain + filled + _unchanged_table(metrics.get("unchanged_columns")) + _epoch_table(metrics.get("epochs"))
+        write_page(self, Path(path))
 
 
 def filled_in_words(cells: int, columns: Mapping[str, int]) -> str:
@@ -145,62 +151,6 @@ def all_filled_in_words(found: Mapping[str, Any]) -> str:
     """Say how many cells are filled, and how many of them at the root, from the metric ``filled_cells``."""
     words, at_root = filled_in_words(found["cells"], found["columns"]), found["at_root"]
     return f"{words}; {at_root:,} of them in suppressed rows published at the root" if at_root else words
-
-
-def _unchanged_table(columns: Mapping[str, Any] | None) -> list[str]:
-    if not columns:
-        return []
-    lines = [
-        "  published unchanged; share of rows whose value too few people have, alone and with the class",
-        "    values  of one person    too few  with class    one person  with class   column",
-    ]
-    return lines + [
-        f"    {found['values']:>6} {found['values_of_one_person']:>14} {found['share_below']:>10.4f} "
-        f"{found['share_below_with_class']:>11.4f} {found['share_of_one_person']:>13.4f} "
-        f"{found['share_of_one_person_with_class']:>11.4f}   {name} ({found['role']})"
-        for name, found in columns.items()
-    ]
-
-
-def _metric(name: str, value: Any) -> str:
-    """Return one line in words; what a mapping says about its own figures comes first."""
-    label = _LABELS.get(name, name.replace("_", " "))
-    if not isinstance(value, Mapping):
-        return f"  {label}: {_number(value)}"
-    figures = dict(value)
-    unit, how = figures.pop("unit", None), figures.pop("how", None)
-    parts = [f"{figures.pop('sets')} {how}"] if how else []
-    parts += [f"{_PARTS.get(name, '')}{part.replace('_', ' ')} {_number(inner)}" for part, inner in figures.items()]
-    return f"  {label}{f' in {unit}' if unit else ''}: {', '.join(parts)}"
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{name} {_number(inner)}" for name, inner in value.items())
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _epoch_table(epochs: Mapping[str, Any] | None) -> list[str]:
-    if not epochs:
-        return []
-    lines = [f"  epochs: {epochs['count']}; share of people over", "    people per set   all   active   shown"]
-    lines += [_share_line(name, shares) for name, shares in epochs["shares"].items()]
-    if epochs["worst"]:
-        lines += ["  most revealing epochs", "    start (UTC)            active   shown   unique of shown"]
-    return lines + [_worst_line(worst) for worst in epochs["worst"]]
-
-
-def _share_line(name: str, shares: Mapping[str, float | None]) -> str:
-    cells = ("   –  " if share is None else f"{share:.4f}" for share in shares.values())
-    return f"    {name:<12} " + "  ".join(cells)
-
-
-def _worst_line(worst: Mapping[str, Any]) -> str:
-    active = "–" if worst["active"] is None else worst["active"]
-    start = datetime.fromtimestamp(worst["start_s"], UTC).isoformat(timespec="seconds").removesuffix("+00:00")
-    return f"    {start:<20} {active:>8} {worst['shown']:>7}   {worst['unique_share']:.4f}"
 
 
 class CheckFailed(Exception):

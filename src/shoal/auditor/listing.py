@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
+from shoal.auditor.advice import ADVICE
 from shoal.auditor.checks import CHECKS
 from shoal.auditor.findings import Severity
 
@@ -70,7 +71,8 @@ def _undeclared(known: set[tuple[str, str]]) -> Iterator[Entry]:
             if families:
                 words = row["what was found"]
                 sentence = f"{words[0].upper()}{words[1:]}."
-                yield Entry(row["code"], row["severity"], families, tuple(row["needs"].split()), "", sentence)
+                code, needs = row["code"], tuple(row["needs"].split())
+                yield Entry(code, row["severity"], families, needs, "", sentence, ADVICE.get(code, ""))
 
 
 def table() -> str:

@@ -154,16 +154,13 @@ def _show_live(
 
 
 def _verdict(report: Any, seconds: float) -> list[str]:
-    metrics = report.metrics
-    verdict = "holds" if report.ok else "IS BROKEN: " + "; ".join(found.text() for found in report.violations)
-    crowds = [crowd for crowd in metrics.get("smallest_crowd", {}).values() if crowd]
-    crowd = f"smallest crowd behind a released row: {min(crowds)} people" if crowds else "no row was released"
+    metrics, verdict = report.metrics, report.verdict
     lines = [
-        f"audit          the promise {verdict} ({crowd}; {seconds:.1f} s)",
+        f"audit          {verdict.sentence} ({seconds:.1f} s)",
         f"people         {metrics['people']:,}, "
         f"of whom {metrics['people_never_released_share']:.1%} have no released row",
     ]
-    unique = metrics["epochs"]["shares"]["1 (unique)"]["shown"] if crowds else None
+    unique = metrics["epochs"]["shares"]["1 (unique)"]["shown"] if verdict.smallest else None
     if unique is not None:
         lines += [
             f"               {unique:.1%} of those shown in an hour have a released set no one else has:",

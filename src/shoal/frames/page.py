@@ -13,16 +13,16 @@ _WIDTH: Final = 420
 
 
 def html_of(
-    title: str, statement: str, counts: Mapping[str, int], losses: Mapping[str, float], roles: Sequence[Role],
-    notes: Sequence[str],
+    title: str, statement: str, verdict: str, counts: Mapping[str, int], losses: Mapping[str, float],
+    roles: Sequence[Role], notes: Sequence[str],
 ) -> str:  # fmt: skip
-    """The whole block."""
+    """The whole block; the verdict is HTML already."""
     shown = {name: count for name, count in counts.items() if name in _COLOURS}
     legend = " · ".join(
         f'<span style="color:{_COLOURS[name]}">■</span> {count:,} {name}' for name, count in shown.items() if count
     )
     parts = [
-        f"<p><b>{escape(title)}</b></p><p>{escape(statement)}</p>", _bar(shown),
+        f"<p><b>{escape(title)}</b></p><p>{escape(statement)}</p>{verdict}", _bar(shown),
         f"<p>{legend or 'no rows'}</p>", _losses(losses),
         _roles(roles), "".join(f"<p>⚠ {escape(note)}</p>" for note in notes),
     ]  # fmt: skip

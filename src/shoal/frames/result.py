@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from shoal.auditor import AuditReport, audit, report_windows
+from shoal.auditor.report.audit_text import text_of
 from shoal.auditor.report.evidence_report import EvidenceReport, report_evidence
+from shoal.auditor.report.verdict_block import block_of
+from shoal.auditor.verdict import Verdict
 from shoal.crypto.safe_open import write_file
 from shoal.errors import OutputError, PolicyError
 from shoal.frames.losses import losses_of
@@ -21,6 +24,8 @@ from shoal.frames.summary import headline, index_note, lines_of
 from shoal.inspection import Proposal
 from shoal.inspection.columns.column_names import printable
 from shoal.inspection.columns.roles import Role
+
+NOT_AUDITED: Final = "not audited yet: audit() checks it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +104,8 @@ class Anonymized:
     def audit(self) -> AuditReport:
         """Check the release with code that shares nothing with the publisher.
 
+        It is done once; from then on the result shows the verdict, too.
+
         Examples
         --------
         >>> import pyarrow as pa, shoal
@@ -106,7 +113,7 @@ class Anonymized:
         >>> shoal.anonymize(people, k=5, person="id", quasi=["age"]).audit().ok
         True
         """
-        return audit(self.rows, truth=self.truth, trace=self.trace, policy=self.policy)
+        return self._audited
 
     def report(self, path: str | PathLike[str] | None = None) -> str:
         """Return the promise, the counts, the roles and the audit as text; for events also who stands out.
@@ -124,7 +131,8 @@ class Anonymized:
         """
         if path is not None:
             _write_page(Path(path), self._evidence)
-        lines = [headline(self.counts), *lines_of(self), "", self.audit().text()]
+        audited = self.audit()
+        lines = [headline(self.counts), *lines_of(self), "", text_of(audited, verdict=self._verdict)]
         if self.metrics.get("z") is None and self.proposal is not None and self.proposal.family == "z":
             lines += ["", report_windows(self.rows, policy=self.policy, truth=self.truth).text()]
         return "\n".join(lines)
@@ -151,6 +159,33 @@ class Anonymized:
             found["attacks"]["attacks"], path,
         )  # fmt: skip
 
+    @property
+    def verdict(self) -> str:
+        """The verdict of the audit as one sentence, with what simulated attackers gain once `report` or `plot` ran.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, shoal
+        >>> people = pa.table({"id": list(range(60)), "age": [20 + row % 30 for row in range(60)]})
+        >>> result = shoal.anonymize(people, k=5, person="id", quasi=["age"])
+        >>> result.verdict
+        'not audited yet: audit() checks it'
+        >>> result.audit().verdict.sentence == result.verdict
+        True
+        """
+        return NOT_AUDITED if self._verdict is None else self._verdict.sentence
+
+    @property
+    def _verdict(self) -> Verdict | None:
+        """The verdict as far as it is known; showing a result does not audit it."""
+        if "_evidence" in self.__dict__:
+            return self._evidence.verdict
+        return self._audited.verdict if "_audited" in self.__dict__ else None
+
+    @cached_property
+    def _audited(self) -> AuditReport:
+        return audit(self.rows, truth=self.truth, trace=self.trace, policy=self.policy)
+
     @cached_property
     def _evidence(self) -> EvidenceReport:
         return report_evidence(self.rows, self.truth, self.policy, trace=self.trace)
@@ -170,7 +205,8 @@ class Anonymized:
     def _repr_html_(self) -> str:
         notes = [*self.questions, *self.warnings]
         notes += [f"index: {index_note(self.dropped_index)}"] if self.dropped_index else []
-        return html_of(headline(self.counts), self.statement, self.counts, self.losses, self.roles, notes)
+        verdict = f"<p>{NOT_AUDITED}</p>" if self._verdict is None else block_of(self._verdict.to_dict())
+        return html_of(headline(self.counts), self.statement, verdict, self.counts, self.losses, self.roles, notes)
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

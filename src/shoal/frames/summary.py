@@ -30,7 +30,7 @@ def index_note(dropped: str) -> str:
 def lines_of(result: Anonymized) -> list[str]:
     """Promise, counts, losses, roles, questions and warnings."""
     shown = ", ".join(f"{count:,} {name}" for name, count in result.counts.items() if count or name == "refused")
-    lines = [f"promise    {result.statement}", f"rows       {shown}"]
+    lines = [f"promise    {result.statement}", f"audit      {result.verdict}", f"rows       {shown}"]
     if result.proposal is not None and result.proposal.missing:
         lines.append(f"missing    {result.proposal.anonymize['missing']}: {result.proposal.missing}")
     lines += [f"refused    {text}" for text in result.refused.values()]

@@ -111,6 +111,7 @@ def publish_by_anjana(
     described = describe_release(
         "least-loss", written, release, truth, trace, None, settings, read_workload(workload)
     )  # fmt: skip
+    described.pop("tried")
     return {**described, "audit": _audited(release, promise, shown.column("shoal_row"), rows), "delay": None,
             "release": release}  # fmt: skip
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 from shoal.methods.registry import METHODS
 from shoal.observe.counts import RunSummary
 from shoal.policy import Policy
+from shoal.schema import ROWS
 from shoal.serve.measured.measured import Measured, not_measured
+from shoal.serve.measured.verdict import verdict_now
 from shoal.serve.tap import RunTap
 from shoal.serve.trial_settings import trial_settings
 
@@ -106,6 +108,9 @@ class Board:
                 "dead": counts.dead, "pending": _pending(counts),
             },
             "promise": measured.promise,
+            "verdict": verdict_now(
+                entry.name, measured.promise, counts_rows=policy.stream.person == ROWS
+            ).to_dict(),
             "settings": self._settings,
             "deadline": measured.deadline,
             "loss": measured.loss,

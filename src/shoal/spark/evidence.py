@@ -9,6 +9,7 @@ from typing import Any
 from shoal.auditor.attacks.class_sizes import CONTROL, RELEASE, TRUTH, attack_on, known_to_attackers
 from shoal.auditor.attacks.outcome import AttackReport
 from shoal.auditor.audit import FAMILIES, family_of, inputs_of
+from shoal.auditor.conclusion import concluded
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.memory import size_of
@@ -57,7 +58,8 @@ def audit_on_spark(
         for file in files_of(what, role, formats[role], family.reader(written, role))
     ]
     with on_spark(session, written, files, max_memory) as place:
-        return family.report(place, written, inputs)
+        report = family.report(place, written, inputs)
+    return concluded(report, written, release, truth, trace, is_here=False)
 
 
 def on_spark(session: Any, policy: Policy, files: Sequence[File], max_memory: int | str | None) -> OnSpark:

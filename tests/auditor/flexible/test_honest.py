@@ -227,7 +227,7 @@ def test_the_command(tmp_path, capsys):
     command = ["audit", str(tmp_path / "released.csv"), *given, "--trace", str(tmp_path / "trace.parquet")]
     assert app(command, result_action="return_value") == 0
     text = capsys.readouterr().out
-    assert "audit of flexible-k: nothing broken" in text
+    assert "audit of flexible-k: promise kept" in text
     assert "candidates knowing all: least" in text
     parquet.write_table(trace.replace_schema_metadata({b"shoal": b'{"k": 3, "k_s": 1}'}), tmp_path / "trace.parquet")
     assert app([*command, "--json"], result_action="return_value") == 1

@@ -288,7 +288,7 @@ def test_texts_that_are_not_utf_8():
 
 def test_without_a_promise_nothing_is_called_kept():
     report = audit_table(table(1), quasi=QUASI)
-    assert report.text().startswith("audit of table: nothing broken in what could be checked")
+    assert report.text().startswith("audit of table: promise could not be checked: nothing is promised")
     assert "Nothing is promised" in report.not_checked[0]
 
 

@@ -91,7 +91,7 @@ def test_the_command_acquits(written, capsys):
     more = ["--truth", str(written / "truth.csv"), "--trace", str(written / "trace.parquet")]
     assert command(written, "release.parquet", *more) == 0
     shown = capsys.readouterr().out
-    assert "audit of fads: nothing broken" in shown
+    assert "audit of fads: promise kept" in shown
     assert "smallest k: 3" in shown
     assert "shortest history: rows" in shown
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 _Z95: Final = 1.959963984540054
 """The 97.5% quantile of the normal distribution."""
-_CLEAR: Final = 0.02
-"""A gain over the baselines below this is not called one."""
+CLEAR_GAIN: Final = 0.02
+"""By how much the lower end of an interval must exceed guessing and the control group to be called a gain."""
 _WIDTH: Final = 110
 """Characters of a line with names of attacks."""
 
@@ -103,7 +103,7 @@ class Attack:
     @property
     def gains(self) -> bool:
         """Whether the release clearly helps: even the lower end of the interval is above all baselines."""
-        return self.success is not None and self.success.low > self.baseline + _CLEAR
+        return self.success is not None and self.success.low > self.baseline + CLEAR_GAIN
 
     @property
     def has_own_control(self) -> bool:

@@ -62,6 +62,26 @@ def _of_file(path: Path, names: tuple[str, ...], expected: Format) -> Iterator[C
         ) from None
 
 
+def names_in(what: Any, *, name: str, expected: Format) -> list[str]:
+    """The columns of a path, an Arrow object or a frame; of a list of these, those of the first."""
+    if isinstance(what, list | tuple):
+        return names_in(what[0], name=name, expected=expected) if what else []
+    if not isinstance(what, str | Path):
+        return list(table_of(what, name).column_names)
+    path = next(iter(table_paths(what, name)))
+    kind = file_kind(path, expected)
+    if kind in {"csv", "tsv"}:
+        return expected.header or _csv_names(path, expected.delimiter or ("\t" if kind == "tsv" else ","), expected)
+    if kind == "parquet":
+        return list(parquet.read_schema(path).names)
+    if kind == "jsonl":
+        return list(next((read_jsonl(block, names_once=True, absent=ABSENT)[0] for block in whole_lines(path)), {}))
+    with opened(path) as stream:
+        data = stream.read()
+    opener = pa.ipc.open_file if data[:6] == b"ARROW1" else pa.ipc.open_stream
+    return list(opener(pa.BufferReader(data)).schema.names)
+
+
 def _of_parquet(path: Path, names: tuple[str, ...]) -> Iterator[Columns]:
     with parquet.ParquetFile(path, pre_buffer=False) as plain:
         _require(plain.schema_arrow.names, names, str(path))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
 
-from shoal.auditor.report.page import page_of, table_of
+from shoal.auditor.report.frame import page_of, table_of
 from shoal.auditor.report.svg import draw_points
 
 _RISKS: Final = ("prosecutor", "whole released set", "2 known items")
@@ -27,8 +27,13 @@ class Setting:
 
     @property
     def ok(self) -> bool:
-        """Whether the audit found nothing broken."""
-        return bool(self.content["audit"]["ok"])
+        """Whether the promise is kept: not broken, and it could be checked."""
+        return self.state == "kept"
+
+    @property
+    def state(self) -> str:
+        """What became of the promise, by the verdict of the audit."""
+        return str(self.content["audit"]["verdict"]["state"])
 
     @property
     def risk(self) -> float | None:
@@ -65,6 +70,7 @@ class Setting:
             "method": self.method,
             **self.chosen,
             "promise_kept": self.ok,
+            "promise": self.state,
             "released": self.released,
             "loss": sum(column["loss"] for column in columns) / len(columns) if columns else None,
             "error_of_counts": self.error,
@@ -169,7 +175,7 @@ class Comparison:
 
 def _cells(found: Mapping[str, Any]) -> list[str]:
     cells = {name: _cell(found.get(name)) for name in _HEAD}
-    cells["promise_kept"] = "kept" if found["promise_kept"] else "BROKEN"
+    cells["promise_kept"] = found["promise"]
     cells["attacks_that_gain"] = f"{found['attacks_that_gain']} of {found['attacks_tried']}"
     if found["median_delay"] is not None:
         cells["median_delay"] = f"{found['median_delay']:,g} {found['delay_unit']}"

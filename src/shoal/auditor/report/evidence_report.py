@@ -34,6 +34,7 @@ from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, 
 from shoal.auditor.utility.sets import measure_sets
 from shoal.auditor.utility.streams import measure_stream
 from shoal.auditor.utility.workload import Count, measure_workload, read_workload
+from shoal.auditor.verdict import Verdict, verdict_of
 from shoal.errors import InputError, PolicyError
 
 _VALUES: Final = 10
@@ -49,6 +50,8 @@ class EvidenceReport:
     """The content of the report; the page and the JSON show the same."""
 
     content: dict[str, Any]
+    verdict: Verdict
+    """What the audit and the attacks say; `content` has it, too."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
@@ -90,11 +93,13 @@ def report_evidence(
         found = describe_release(method, written, release, truth, trace, control, settings, counts)
         settings.progress("delays")
         delay = _delay(trace, unit=found.pop("delay_unit"))
+    verdict = verdict_of(judged, found.pop("tried"))
     return EvidenceReport(
         {
             "method": method,
             "promise": found.pop("promise"),
-            "audit": judged.to_dict(),
+            "verdict": verdict.to_dict(),
+            "audit": {**judged.to_dict(), "verdict": verdict.to_dict()},
             **found,
             "delay": delay,
             "policy": _policy_text(policy, written),
@@ -108,7 +113,8 @@ def report_evidence(
                 policy=policy,
                 workload=workload,
             ),
-        }
+        },
+        verdict,
     )
 
 
@@ -145,6 +151,7 @@ def describe_release(
     return {
         "promise": promise_in_words(promise),
         "delay_unit": "seconds" if method == "z-anonymity" or getattr(promise, "is_timed", False) else "arrivals",
+        "tried": attacks,
         "attacks": attacks.to_dict(),
         "utility": [measure.to_dict() for measure in utility],
         **more,

@@ -1,4 +1,4 @@
-"""The report as one HTML page: style, pictures and text are inside, so it works without a network and on paper."""
+"""The report as one HTML page, with everything that was collected about a release."""
 
 from __future__ import annotations
 
@@ -6,41 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from shoal.auditor.findings import ROWS, all_filled_in_words
+from shoal.auditor.report.audit_page import findings_of
+from shoal.auditor.report.frame import page_of, soft, table_of
 from shoal.auditor.report.svg import draw_bars, draw_columns, draw_pairs, draw_rates, draw_windows
+from shoal.auditor.report.verdict_block import block_of
 
-_STYLE: Final = """
-:root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--page:#fff;--line:#d8dee6;--after:#0072b2;
---before:#b8c2cc;--bad:#b3410b;--good:#00684d;--panel:#f5f7f9}
-@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--soft:#a3adba;--page:#12161c;--line:#333c48;--after:#56b4e9;
---before:#566270;--bad:#ff9a5c;--good:#4fd1a5;--panel:#1a2028}}
-@media print{:root{--ink:#000;--soft:#444;--page:#fff;--line:#bbb;--after:#0072b2;--before:#b8c2cc;--bad:#b3410b;
---good:#00684d;--panel:#fff}nav,.skip{display:none}tr,svg,.card,li{break-inside:avoid}h2,h3{break-after:avoid}
-details>*{display:block}.scroll,pre{overflow:visible!important}pre{white-space:pre-wrap;overflow-wrap:anywhere}}
-*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1rem 1.25rem 4rem}h1{font-size:1.7rem;margin:.5rem 0}
-h2{font-size:1.25rem;margin:2rem 0 .5rem;border-bottom:1px solid var(--line);padding-bottom:.25rem}
-h3{font-size:1rem;margin:1.2rem 0 .3rem}nav a{margin-right:.9rem;color:var(--after)}
-a:focus-visible,summary:focus-visible,pre:focus-visible,.scroll:focus-visible{outline:2px solid var(--after);
-outline-offset:2px}p,li{max-width:46rem}
-.soft{color:var(--soft)}table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.5rem 0}
-th,td{text-align:left;padding:.3rem .5rem;border-bottom:1px solid var(--line);vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}th{vertical-align:bottom}.scroll{overflow-x:auto}
-.bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}
-.cards{display:flex;flex-wrap:wrap;gap:.75rem;margin:1rem 0}
-.card{background:var(--panel);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .9rem;flex:1 1 12rem}
-.card b{display:block;font-size:1.35rem}
-pre{background:var(--panel);border:1px solid var(--line);padding:.75rem;overflow-x:auto;font-size:.82rem}
-.picture{width:100%;max-width:46rem;height:auto;display:block;font:12px system-ui,sans-serif}
-.picture text{fill:var(--ink)}.picture .small{fill:var(--soft);font-size:11px}.picture .middle{text-anchor:middle}
-.after{fill:var(--after)}.before{fill:var(--before)}rect.high{fill:var(--bad)}.grid{stroke:var(--line)}
-.interval{stroke-width:3;stroke-linecap:round}.interval.high{stroke:var(--bad)}.interval.low{stroke:var(--after)}
-circle.high{fill:var(--bad)}circle.low{fill:var(--after)}.mark{stroke-width:2}.mark.guess{stroke:var(--soft)}
-.mark.control{stroke:var(--good);stroke-dasharray:3 2}.mark.raw{stroke:var(--before)}.key span{margin-right:1rem}
-.key i{display:inline-block;width:.8rem;height:.8rem;margin-right:.3rem;vertical-align:-.1rem}
-code{font-size:.9em;overflow-wrap:anywhere}
-.skip{position:absolute;left:-99rem}.skip:focus{position:static;color:var(--after)}
-"""
 _COSTS: Final = ("column", "value", "people who become k-anonymous if it is withheld")
 _DELAYS: Final = {"median": "median", "95%": "95% within", "longest": "longest"}
 _QUESTIONS: Final = {
@@ -56,7 +26,7 @@ def render(content: Mapping[str, Any]) -> str:
     """Return the page."""
     sections = [
         ("promise", "What is promised", _promise(content)),
-        ("audit", "What the audit found", _audit(content["audit"])),
+        ("audit", "What the audit found", findings_of(content["audit"])),
         ("attacks", "The three questions", _attacks(content["attacks"])),
         ("classes", "How many look alike", _classes(content["classes"])),
         ("columns", "What each column lost", _columns(content.get("columns", ()))),
@@ -70,38 +40,13 @@ def render(content: Mapping[str, Any]) -> str:
     shown = [(name, title, text) for name, title, text in sections if text]
     links = "".join(f'<a href="#{name}">{escape(title)}</a> ' for name, title, _ in shown)
     body = "".join(f'<section id="{name}"><h2>{escape(title)}</h2>{text}</section>' for name, title, text in shown)
-    note = _soft("Private: this page was made with the raw data and shows their distributions.")
+    note = soft("Private: this page was made with the raw data and shows their distributions.")
+    first = f"{block_of(content['verdict'], advises=False)}<p>{note}</p>{_cards(content)}{_little(content)}"
     return page_of(
-        f"Evidence for a release of {content['method']}", f"<p>{note}</p>{_cards(content)}{_little(content)}"
-        f'<nav aria-label="Contents">{links}</nav>{body}', skip_to=shown[0][0],
-    )  # fmt: skip
-
-
-def page_of(title: str, body: str, *, skip_to: str = "") -> str:
-    """Return a whole page; the body is HTML already. Readers by keyboard may skip to a section."""
-    skip = f'<a class="skip" href="#{skip_to}">Skip the contents</a>' if skip_to else ""
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>shoal: {escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body>{skip}<main><h1>{escape(title)}</h1>{body}</main></body></html>"
+        f"Evidence for a release of {content['method']}",
+        f'{first}<nav aria-label="Contents">{links}</nav>{body}',
+        skip_to=shown[0][0],
     )
-
-
-def table_of(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Write a table; cells are HTML already."""
-    kinds = ['class="n"' if place in numbers else "" for place in range(len(head))]
-    top = "".join(f"<th {kind}>{escape(name)}</th>" for kind, name in zip(kinds, head, strict=True))
-    lines = "".join(
-        "<tr>" + "".join(f"<td {kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True)) + "</tr>"
-        for row in rows
-    )
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
-
-
-def _soft(text: str) -> str:
-    return f'<span class="soft">{escape(text)}</span>'
 
 
 def _share(value: float | None) -> str:
@@ -111,23 +56,25 @@ def _share(value: float | None) -> str:
 
 
 def _cards(content: Mapping[str, Any]) -> str:
-    verdict = content["audit"]
-    tried = [attack for attack in content["attacks"]["attacks"] if attack["success"]]
-    gains = [attack for attack in tried if attack["gains"]]
-    smallest = content["classes"]["smallest"]
+    smallest, classes = content["classes"]["smallest"], content["classes"]["what"]
     cards = [
-        (f"promise{_for_rows(verdict)}",
-         '<span class="good">kept</span>' if verdict["ok"] else '<span class="bad">broken</span>',
-         f"{len(verdict['not_checked'])} checks were not possible"),
-        ("attacks clearly better than guessing", f"{len(gains)} of {len(tried)}",
-         "also better than on people who are not in the data"),
-        ("smallest class", "–" if smallest is None else f"{smallest:,}", escape(content["classes"]["what"])),
+        ("strongest attack", *_strongest(content["verdict"])),
+        ("smallest class", "–" if smallest is None else f"{smallest:,}", escape(classes)),
         ("released", _share(content["utility"][0]["value"]), "of the records"),
-    ]  # fmt: skip
+    ]
     return '<div class="cards">' + "".join(
         f'<div class="card"><span class="soft">{title}</span><b>{value}</b><span class="soft">{more}</span></div>'
         for title, value, more in cards
     ) + "</div>"  # fmt: skip
+
+
+def _strongest(verdict: Mapping[str, Any]) -> tuple[str, str]:
+    """What the strongest attack gains, and on how many people."""
+    attack, tried = verdict["strongest_attack"], verdict["attacks_tried"]
+    if attack is None:
+        return "no gain", f"over guessing, of {tried} attacks"
+    more = f"{verdict['attacks_that_gain']} of {tried} attacks gain"
+    return f"+{_share(attack['gain'])}", f"over guessing: {escape(attack['name'])}, {attack['people']:,} people; {more}"
 
 
 def _little(content: Mapping[str, Any]) -> str:
@@ -146,24 +93,6 @@ def _promise(content: Mapping[str, Any]) -> str:
     return "<ul>" + "".join(f"<li>{escape(sentence)}</li>" for sentence in content["promise"]) + "</ul>"
 
 
-def _for_rows(verdict: Mapping[str, Any]) -> str:
-    return f" for {ROWS}" if verdict["about"] == ROWS else ""
-
-
-def _audit(found: Mapping[str, Any]) -> str:
-    kind, words = (
-        ("good", "Nothing broken in what could be checked.") if found["ok"] else ("bad", "A promise is broken.")
-    )
-    verdict = f'<p class="{kind}">{words.removesuffix(".")}{_for_rows(found)}.</p>'
-    rows = [[str(one["severity"]), f"<code>{escape(one['code'])}</code>", f"{one['count']:,}", escape(one["sentence"])]
-            for one in found["findings"]]  # fmt: skip
-    table = table_of(["severity", "code", "rows", "finding"], rows, (2,)) if rows else "<p>No findings.</p>"
-    filled = found["metrics"].get("filled_cells")
-    missing = f"<p>{escape(all_filled_in_words(filled))}.</p>" if filled is not None else ""
-    gaps = "".join(f"<li>{escape(sentence)}</li>" for sentence in found["not_checked"])
-    return verdict + table + missing + (f"<h3>Not checked</h3><ul>{gaps}</ul>" if gaps else "")
-
-
 def _attacks(found: Mapping[str, Any]) -> str:
     key = (
         '<p class="key soft"><span><i style="background:var(--bad)"></i>success, clearly above all baselines</span>'
@@ -177,14 +106,14 @@ def _attacks(found: Mapping[str, Any]) -> str:
     for question, words in _QUESTIONS.items():
         asked = [attack for attack in found["attacks"] if attack["question"] == question]
         rows = [
-            [f"<b>{escape(attack['name'])}</b><br>{_soft(_described(attack))}",
+            [f"<b>{escape(attack['name'])}</b><br>{soft(_described(attack))}",
              _share(attack["success"]["rate"]),
              f"{_share(attack['success']['low'])} – {_share(attack['success']['high'])}",
              _share(attack["guess"]), _share(attack["control"]), _share(attack["raw"]), f"{attack['success']['n']:,}"]
             for attack in asked if attack["success"]
         ]  # fmt: skip
         head = ["attacker", "success", "95% interval", "guess", "control", "raw", "n"]
-        parts += [f"<h3>{words}</h3>", draw_rates(asked) if asked else f"<p>{_soft(_NOT_ATTACKED)}</p>"]
+        parts += [f"<h3>{words}</h3>", draw_rates(asked) if asked else f"<p>{soft(_NOT_ATTACKED)}</p>"]
         parts.append(table_of(head, rows, range(1, 7)) if rows else "")
         idle = [f"<li>{escape(one['name'])}: {escape(one['why_not'])}</li>" for one in asked if not one["success"]]
         parts.append(f"<p class='soft'>Does not apply:</p><ul class='soft'>{''.join(idle)}</ul>" if idle else "")
@@ -238,7 +167,7 @@ def _columns(columns: Sequence[Mapping[str, Any]]) -> str:
 
 def _utility(measures: Sequence[Mapping[str, Any]]) -> str:
     rows = [
-        [f"<b>{escape(one['name'])}</b><br>{_soft(one['what'])}",
+        [f"<b>{escape(one['name'])}</b><br>{soft(one['what'])}",
          escape(one["why_not"]) if one["value"] is None else f"{one['value']:.3f}", f"{one['ideal']:.3f}"]
         for one in measures
     ]  # fmt: skip

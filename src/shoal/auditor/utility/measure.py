@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -21,6 +21,4 @@ class Measure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
-        return {
-            "name": self.name, "what": self.what, "value": self.value, "ideal": self.ideal, "why_not": self.why_not,
-        }  # fmt: skip
+        return asdict(self)

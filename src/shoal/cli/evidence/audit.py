@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from shoal.auditor import AuditReport
 
 NO_TABLE: Final = TableOptions()
+MOST_LINES: Final = 25
+"""Lines that are printed without --all."""
 
 
 def audit(  # noqa: PLR0913 - one for each option
@@ -29,6 +31,7 @@ def audit(  # noqa: PLR0913 - one for each option
     key: Path | None = None,
     out: Annotated[Path | None, Parameter(alias="-o")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    show_all: Annotated[bool, Parameter(name="--all", negative="")] = False,
     lists: Annotated[bool, Parameter(name="--list", negative="")] = False,
     engine: Literal["here", "spark"] = "here",
     master: str | None = None,
@@ -36,14 +39,17 @@ def audit(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Check a release with code that shares nothing with the publisher.
 
-    Exit code 0 when no promise is broken, 1 when one is, 2 when the policy is wrong. Without the input or the trace
-    fewer checks are possible; the report says which.
+    The first line is the verdict: promise kept, broken, or could not be checked. Exit code 0 when no promise is
+    broken, 1 when one is, 2 when the policy is wrong. Without the input or the trace fewer checks are possible; the
+    report says which.
 
     Examples:
 
         shoal audit released.parquet --truth visits.csv --trace trace.parquet --policy policy.toml
 
         shoal audit released/ --policy policy.toml --json
+
+        shoal audit released.csv --policy policy.toml --out report.html
 
         shoal audit released.csv --truth visits.csv --policy policy.toml --sign auditor.pem -o attestation.json
 
@@ -75,9 +81,12 @@ def audit(  # noqa: PLR0913 - one for each option
     key
         With --verify: the auditor's public key (PEM).
     out
-        With --sign: the file of the attestation; by default RELEASE.attestation.json.
+        A file that ends in .html: write the audit as a page. With --sign any other file is that of the attestation;
+        by default RELEASE.attestation.json.
     as_json
         Print the report as JSON.
+    show_all
+        Print all of the report; without it at most 25 lines, of which the last names the rest.
     lists
         Print all checks and audit nothing: what each finds, what it needs, and what to do.
     engine
@@ -95,11 +104,18 @@ def audit(  # noqa: PLR0913 - one for each option
     if release is None:
         raise PolicyError("shoal audit: name the released file or folder")
     check_engine(engine, master)
+    page = out if out is not None and out.suffix == ".html" else None
+    if out is not None and page is None and sign is None:
+        raise PolicyError(f"--out {out.name}: give a file that ends in .html for a page, or --sign for an attestation")
     promised = _promise(policy, table, is_signed=sign is not None or verify is not None)
     if verify is not None:
         assert policy is not None
         return _verify(verify, release, policy, one_or_all(truth), trace, key)
-    signer = None if sign is None or policy is None else _Signer(sign, release, policy, one_or_all(truth), trace, out)
+    signer = (
+        None
+        if sign is None or policy is None
+        else _Signer(sign, release, policy, one_or_all(truth), trace, None if page else out)
+    )
     if engine == "spark":
         report = _on_spark(release, truth, trace, promised, max_memory, master)
     else:
@@ -108,8 +124,11 @@ def audit(  # noqa: PLR0913 - one for each option
         report = judge(
             release, truth=one_or_all(truth), trace=read_private_trace(trace), policy=promised, max_memory=max_memory
         )
-    text = orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else report.text()
-    print(text, file=sys.stdout)
+    text = report.text(None if show_all else MOST_LINES)
+    print(orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2).decode() if as_json else text, file=sys.stdout)
+    if page is not None:
+        report.report(page)
+        print(f"shoal: page written to {page}", file=sys.stderr)
     if signer is not None:
         signer.write(report)
     return 0 if report.ok else 1
@@ -176,16 +195,14 @@ class _Signer:
 
 
 def _verify(attestation: Path, release: Path, policy: Path, truth: Any, trace: Path | None, key: Path | None) -> int:
-    from shoal.auditor.attestation import Inputs, verify
-    from shoal.auditor.findings import ROWS
+    from shoal.auditor.attestation import Inputs, verdict_in, verify
 
     statement, problems = verify(attestation, Inputs(release, policy, truth, trace), key)
     for problem in problems:
         print(problem)
     if not problems:
-        verdict = "nothing broken" + (f" for {ROWS}" if statement.get("about") == ROWS else "")
         print(
-            f"attested: {statement['method']}, {verdict}, {statement['warnings']} warnings, "
+            f"attested: {statement['method']}, {verdict_in(statement)}; {statement['warnings']} warnings, "
             f"{statement['not_checked']} checks not possible (shoal {statement['shoal']})"
         )
     return 1 if problems else 0

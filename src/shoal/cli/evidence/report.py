@@ -100,7 +100,6 @@ def _write_page(  # noqa: PLR0913
     import orjson
 
     from shoal.auditor.digests import checksum
-    from shoal.auditor.findings import ROWS
     from shoal.auditor.report.evidence_report import report_evidence
     from shoal.cli.evidence.audit import one_or_all, read_private_trace
     from shoal.cli.output.render import say_written, watch_steps
@@ -121,10 +120,7 @@ def _write_page(  # noqa: PLR0913
         say_written("page", out, quiet=quiet)
         print(orjson.dumps(found.to_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
     else:
-        judged = found.content["audit"]
-        verdict = "nothing broken" if judged["ok"] else "PROMISE BROKEN"
-        verdict += f" for {ROWS}" if judged["about"] == ROWS else ""
-        print(f"audit          {verdict}\npage           {out}")
+        print(f"audit          {found.content['verdict']['sentence']}\npage           {out}")
     return 0
 
 

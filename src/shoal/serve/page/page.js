@@ -85,7 +85,7 @@ function showWarnings(sentences) {
 
 function verdictOf({ holds, promised }) {
   if ((promised ?? null) === null) return ["info", "not promised"];
-  if (holds === true) return ["good", "holds"];
+  if (holds === true) return ["good", "kept"];
   return holds === false ? ["bad", "broken"] : ["wait", "not measured yet"];
 }
 
@@ -177,19 +177,18 @@ function statusNow() {
   }
   if (link.kind === "lost") return ["warn", "Connection lost", `The page tries to reach shoal again by itself. ${old}`];
   if (!latest) return ["wait", "Connecting", "The page waits for the first numbers."];
-  const { run, promise } = latest;
-  const broken = promise.filter((one) => one.holds === false);
+  const { run, verdict } = latest;
+  const said = verdict.sentence.replace(/^promise broken: /, "");  // that is the word before it
+  const sentence = `${said[0].toUpperCase()}${said.slice(1)}. ${run.sentence}`;
   if (run.state === "failed") return ["bad", "Failed", run.sentence];
-  if (broken.length) return ["bad", "Promise broken", `${broken.map((one) => one.words).join("; ")}: not so in what was measured. ${run.sentence}`];
+  if (verdict.state === "broken") return ["bad", "Promise broken", sentence];
   if (run.state === "stopped") return ["stop", "Stopped", run.sentence];
   if (performance.now() - arrived > STALE * 1000) {
     return ["warn", "No news", `The connection is open, but no numbers came for ${duration((performance.now() - arrived) / 1000)}. ${old}`];
   }
   if (run.state === "compiling") return ["wait", "Compiling", run.sentence];
   if (run.state === "waiting") return ["wait", "Waiting", run.sentence];
-  const promised = promise.filter((one) => (one.promised ?? null) !== null);
-  const measured = promised.length > 0 && promised.every((one) => one.holds === true);
-  return measured ? ["good", "Running, the promise holds", run.sentence] : ["wait", "Running", run.sentence];
+  return verdict.state === "kept" ? ["good", "Running", sentence] : ["wait", "Running", sentence];
 }
 
 let announced = "";
