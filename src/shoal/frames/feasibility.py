@@ -87,7 +87,8 @@ def require_people(table: pa.Table, policy: Policy, wishes: Wishes | None = None
         is_chosen = wishes is not None and getattr(wishes, name) is None
         if wanted is not None and wanted > people:
             is_doubtful = people < min(HANDFUL, table.num_rows)
-            other = f"if column {printable(policy.stream.person)!r} does not say whose row it is, name another, or "
+            person = printable(str(policy.stream.person))
+            other = f"if column {person!r} does not say whose row it is, name another, or "
             given = f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}"
             raise _too_few(name, given, people, *words, hint=other if is_doubtful else "")
     wanted = getattr(rules, "l", None)
