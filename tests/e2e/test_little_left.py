@@ -115,6 +115,16 @@ def test_more_than_half_suppressed_is_a_warning(tmp_path: Path) -> None:
     assert ended.summary["outcome"] in ended.err
 
 
+@pytest.mark.parametrize("diversity", ["", 'l = 2\nsensitive = ["ill"]\n'])
+def test_what_to_try_first_names_diversity_where_it_is_asked_for(diversity: str, tmp_path: Path) -> None:
+    policy = PEOPLE.format(k=3).replace("reuse = 0\n", f"reuse = 0\n{diversity}")
+    rows = "who,age,town,ill\n" + "".join(f"p{number},20,a,flu\n" for number in range(9))
+    rows += "" if diversity else "".join(f"q{number % 2},90,b,flu\n" for number in range(20))
+    ended = ran(tmp_path, policy, rows)
+    assert ("or less diversity (l, entropy_l, t)" in ended.err) == bool(diversity)
+    assert "Try this first: choose a smaller k, a longer deadline, " in ended.err
+
+
 def test_a_run_that_was_finished_before_ends_alike(tmp_path: Path) -> None:
     policy = PEOPLE.format(k=4) + '[checkpoint]\npath = "state"\n'
     first = ran(tmp_path, policy, FEW_PEOPLE, "--json")

@@ -218,6 +218,20 @@ def test_numbers_as_names_of_columns_stay_numbers() -> None:
     assert found.columns.tolist() == [1, 2, "ill"]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_column_whose_name_is_empty_is_named_by_its_position(library: str) -> None:
+    """polars reads the header that pandas and R write, `,id,age`, so."""
+    frame = in_library(library, TABLE.select(["age", "id", "sex"]).rename_columns(["", "id", "sex"]))
+    if library == "polars":  # names such a column of Arrow itself
+        frame.columns = ["", "id", "sex"]
+    found = shoal.anonymize(frame, k=3, person="id", quasi=["column1", "sex"])
+    assert {role.column: role.role for role in found.roles} == {"column1": "quasi", "id": "person", "sex": "quasi"}
+    names = found.frame.column_names if library == "pyarrow" else list(found.frame.columns)
+    assert names == ["" if library == "pandas" else "column1", "sex"]
+    assert found.audit().ok
+    assert len(shoal.anonymize(frame, k=3, person="id")) > 0
+
+
 @pytest.mark.parametrize("names", [("age", "sex"), {"sex", "age"}, pd.Index(["age", "sex"]), np.array(["age", "sex"])])
 def test_names_in_any_collection(names: Any) -> None:
     result = shoal.anonymize(TABLE, k=np.int64(3), person="id", quasi=names)

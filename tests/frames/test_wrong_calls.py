@@ -185,6 +185,17 @@ def test_an_infinite_number_is_told_without_arguments_too(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_a_smaller_k_is_no_advice_where_a_flag_is_named_as_the_person(library: str) -> None:
+    frame = people(library, id=[row % 2 for row in range(PEOPLE)])
+    with pytest.raises(ShoalError) as caught:
+        shoal.anonymize(frame, person="id", quasi=["age"])
+    assert str(caught.value) == (
+        "k: is 5 (chosen by shoal), but the frame has 2 people, so nothing could be published; if column 'id' does not "
+        "say whose row it is, name another, or give more people"
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_nobody_is_named(library: str) -> None:
     with pytest.raises(ShoalError, match="column 'id': has no values, so it cannot say whose row it is; name another"):
         shoal.anonymize(people(library, id=pa.array([None] * PEOPLE, pa.int64())), **GOOD)

@@ -51,6 +51,13 @@ def test_what_a_name_says(says: Says, name: str) -> None:
     assert said_by(name) is says
 
 
+@pytest.mark.parametrize("name", ["respnr", "RESPNUM", "vp_nr", "NOIND", "ident_ind"])
+def test_abbreviations_of_surveys_are_people(name: str) -> None:
+    columns = {name: [f"{100 + row // 3}.0" for row in ROWS], "age": [20 + row * 7 % 50 for row in ROWS]}
+    one = found(columns)
+    assert name in [candidate.column for candidate in ([one.person] if one.person else one.candidates)]
+
+
 @pytest.mark.parametrize("name", ["customer_no", "svnr", "account"])
 def test_numbers_like_seconds_since_1970_are_people_under_the_name_of_somebody(name: str) -> None:
     numbers = [1_000_000_000 + 7919 * (row * 7 % 60) for row in ROWS]

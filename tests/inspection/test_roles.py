@@ -90,3 +90,24 @@ def test_what_to_do_with_a_carried_column_fits_the_method() -> None:
 
 def test_a_column_with_a_value_of_one_person_is_not_carried() -> None:
     assert events(["view", "buy"] * 299 + ["view", "refund"]).columns("carry") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "role"),
+    [
+        ("first", ["Ann", "Bob", "Cem", "Dee", "Eve"], "drop"),
+        ("Last", ["Smith", "Jones", "Ali", "Berg", "Cole"], "drop"),
+        ("first", ["yes", "no"], "quasi"),
+        ("first_visit", ["spring", "summer", "autumn", "winter", "never"], "quasi"),
+    ],
+)
+def test_first_and_last_are_names_of_people_if_nothing_else_is_in_the_header(
+    name: str, values: list[str], role: str
+) -> None:
+    table = pa.table({
+        name: [values[row % len(values)] for row in range(300)],
+        "age": [20 + row * 7 % 50 for row in range(300)],
+        "sex": ["fm"[row // 3 % 2] for row in range(300)],
+    })  # fmt: skip
+    (found,) = (one for one in propose(look(table), Wishes(person="row")).roles if one.column == name)
+    assert found.role == role

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from shoal.encode.text import is_binary
 from shoal.errors import InputError, PolicyError
 from shoal.inspection import Proposal
+from shoal.inspection.columns.column_names import printable
+from shoal.inspection.person.person_values import HANDFUL
 from shoal.inspection.wishes import Wishes
 from shoal.policy import Policy
 
@@ -84,7 +86,11 @@ def require_people(table: pa.Table, policy: Policy, wishes: Wishes | None = None
         wanted = getattr(rules, name, None)
         is_chosen = wishes is not None and getattr(wishes, name) is None
         if wanted is not None and wanted > people:
-            raise _too_few(name, f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}", people, *words)
+            is_doubtful = people < min(HANDFUL, table.num_rows)
+            person = printable(str(policy.stream.person))
+            other = f"if column {person!r} does not say whose row it is, name another, or "
+            given = f"{wanted:,}{' (chosen by shoal)' if is_chosen else ''}"
+            raise _too_few(name, given, people, *words, hint=other if is_doubtful else "")
     wanted = getattr(rules, "l", None)
     for name in getattr(rules, "sensitive", ()):
         values = len(table.column(name).drop_null().unique()) if name in table.column_names else 0
@@ -93,7 +99,7 @@ def require_people(table: pa.Table, policy: Policy, wishes: Wishes | None = None
                               "be published; choose a smaller l, or leave it out")  # fmt: skip
 
 
-def _too_few(name: str, wanted: Any, there: int, one: str, several: str) -> PolicyError:
-    hint = f"choose a {name} of at most {there:,}, or " if there >= 2 else ""
+def _too_few(name: str, wanted: Any, there: int, one: str, several: str, *, hint: str = "") -> PolicyError:
+    hint = hint or (f"choose a {name} of at most {there:,}, or " if there >= 2 else "")
     return PolicyError(f"{name}: is {wanted}, but the frame has {there:,} {one if there == 1 else several}, so nothing "
                        f"could be published; {hint}give more {several}")  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
+from shoal.decode.header_names import unique_names
 from shoal.errors import InputError
 
 Library = Literal["pandas", "polars", "pyarrow"]
@@ -37,7 +38,7 @@ class FrameInput:
     library: Library
     table: pa.Table
     labels: Mapping[str, Any]
-    """The name of every column in the frame; in pandas it may be a number."""
+    """The name of every column in the frame; in pandas it may be a number, anywhere it may be empty."""
     dtypes: Mapping[str, Any] = field(default_factory=dict)
     """Types of pandas or polars."""
     categories: Mapping[str, Any] = field(default_factory=dict)
@@ -59,9 +60,10 @@ def read_frame(frame: Any) -> FrameInput:
     table = _from_arrow(frame)
     _refuse_nothing(table.num_rows, table.num_columns)
     _refuse_twice(table.column_names)
-    table, categories = _without_categories(table)
-    dtypes = dict(frame.schema) if library == "polars" else {}
-    return FrameInput(library, table, {name: name for name in table.column_names}, dtypes, categories)
+    labels = dict(zip(unique_names(table.column_names), table.column_names, strict=True))
+    table, categories = _without_categories(table.rename_columns([*labels]))
+    dtypes = dict(zip(labels, frame.schema.values(), strict=True)) if library == "polars" else {}
+    return FrameInput(library, table, labels, dtypes, categories)
 
 
 def _from_arrow(frame: Any) -> pa.Table:
@@ -133,8 +135,9 @@ def _from_pandas(pandas: Any, frame: Any) -> FrameInput:
     _refuse_nothing(*frame.shape)
     levels = _levels(frame)
     columns = [*levels.items(), *frame.items()]
-    names = [str(name) for name, _ in columns]
-    _refuse_twice(names)
+    written = [str(name) for name, _ in columns]
+    _refuse_twice(written)
+    names = unique_names(written)
     arrays = {name: _array(pandas, name, column) for name, (_, column) in zip(names, columns, strict=True)}
     table, categories = _without_categories(pa.table(arrays))
     is_numbered = isinstance(frame.index, pandas.RangeIndex) or frame.index.names != [None] or levels

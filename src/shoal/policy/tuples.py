@@ -45,6 +45,12 @@ class TupleSection(QuasiMethodSection, TupleSettings):
         return reference
 
     @property
+    def advice(self) -> str:
+        if not self.is_diverse:
+            return super().advice
+        return "choose a smaller k, a longer deadline, fewer quasi-identifiers, or less diversity (l, entropy_l, t)"
+
+    @property
     def withheld(self) -> str:
         diverse = ", or their sensitive values are not diverse enough" if self.is_diverse else ""
         return super().withheld + diverse

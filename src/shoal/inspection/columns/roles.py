@@ -25,6 +25,8 @@ _NAMES: Final = words("""
     vorname nachname familienname geburtsname nom prenom nombre apellido apellidos nome cognome
     adresse anschrift strasse rue direccion indirizzo tel telefon telefono telefone handy natel courriel correo
 """)
+_PARTS_OF_NAMES: Final = words("first last given middle maiden")
+"""What is a name if nothing else is in the header cell: first, but not first_visit."""
 _QUASI: Final = words("""
     age birth birthday birthdate yob dob sex gender zip zipcode postcode postal plz city town district region county
     state country nationality education school degree occupation job profession work workclass marital family race
@@ -142,6 +144,8 @@ def names_people(one: Facts) -> bool:
     """Whether a column holds names, addresses or telephones of people."""
     if one.shape in ("email", "phone"):
         return True
+    if "".join(words_of(one.name)) in _PARTS_OF_NAMES:
+        return one.kind == "text" and one.distinct >= _FEWEST_THINGS and _has_letters(one)
     return _has(one.name, _NAMES) and not is_model(one) and not _has_short_marks(one)
 
 

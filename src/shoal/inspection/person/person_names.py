@@ -43,7 +43,9 @@ _PERSON: Final = words("""
     tourist rider cyclist driver cardholder cardmember borrower debtor tenant buyer shopper purchaser consumer
     caller callee listener viewer reader reviewer rater author player athlete runner worker emp wearer worshipper
     parishioner learner alumnus graduate owner maid visitorid pat cust woman man caseid idcode idno seqn
-    responseid respid subjid pid uid mrn usubjid subjectid nhs nomem rinpersoon enrollee enrolee
+    responseid respid respident respnr respno respnum respcode persid indiv indivno noind numind idind vpnr vpno vpid
+    pidp hhidpn xwaveid lopnr
+    subjid pid uid mrn usubjid subjectid nhs nomem rinpersoon enrollee enrolee
     kunde kunden patienten nutzer benutzer mitglied versicherter versicherte versicherten person personen teilnehmer
     versuchsperson versuchspersonen vp vpn kdnr
     teilnehmender schuler schueler studierender befragter befragten befragte probanden mitarbeiter angestellter
@@ -152,7 +154,7 @@ def is_trait_name(name: str) -> bool:
 def is_id_name(name: str) -> bool:
     """Whether a name begins or ends with a word for an identifier: id_paciente, ref no., Kundennummer."""
     own = words_of(name)
-    if not own or own[0] in _ID or own[-1] in _ID or own[-1].endswith("nummer"):
+    if not own or own[0] in _ID or own[-1] in _ID or own[-1].endswith(("nummer", "nr")):
         return bool(own)
     return any(stem in _PERSON for stem in _stems(own[-1])[1:])
 
