@@ -42,7 +42,12 @@ class Divided:
         return [_sent(work(_back(part)), shape) for part in table]
 
     def both(
-        self, left: Parts, right: Parts, by: tuple[str, ...], work: Callable[[Relation, Relation], Relation], shape: Shape
+        self,
+        left: Parts,
+        right: Parts,
+        by: tuple[str, ...],
+        work: Callable[[Relation, Relation], Relation],
+        shape: Shape,
     ) -> Parts:
         pairs = zip(self._buckets(left, by), self._buckets(right, by), strict=True)
         return [_sent(work(one, other), shape) for one, other in pairs if len(one) or len(other)]
@@ -50,9 +55,7 @@ class Divided:
     def divide(self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], T]) -> list[T]:
         return [work(part) for part in self._buckets(table, by) if len(part)]
 
-    def regroup(
-        self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], Relation], shape: Shape
-    ) -> Parts:
+    def regroup(self, table: Parts, by: tuple[str, ...], work: Callable[[Relation], Relation], shape: Shape) -> Parts:
         return [_sent(work(part), shape) for part in self._buckets(table, by) if len(part)]
 
     def along(self, table: Parts, order: tuple[str, ...], work: Callable[[Iterator[Relation]], T]) -> T:
