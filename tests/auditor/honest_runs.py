@@ -1,4 +1,4 @@
-"""Real runs of every family, small, from the command line: what their audits are given, to change it and audit again."""
+"""Small runs of every family from the command line: what their audits are given, to change it and audit again."""
 
 from __future__ import annotations
 

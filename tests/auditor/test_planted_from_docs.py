@@ -1,4 +1,4 @@
-"""Violations thought of from the documentation alone: each is planted in a real run of a family and must be convicted."""
+"""Violations thought of from the documentation alone, planted in real runs: each must be convicted."""
 
 from __future__ import annotations
 
@@ -386,20 +386,54 @@ def leaf_and_block(scene: Scene) -> None:
 
 PLANTED: dict[str, tuple[Callable[[Scene], None], ...]] = {
     "z": (
-        merge_two_people, one_pseudonym_for_ever, digest_with_a_guessable_salt, count_up, show_a_rare_site,
-        swap_sites_of_a_moment, shift_times, person_in_country, release_a_row_again, forget_a_record,
-        refuse_a_good_record, claim_a_lower_z, decide_backwards, no_site_at_all, record_beyond_the_truth, negative_record,
+        merge_two_people,
+        one_pseudonym_for_ever,
+        digest_with_a_guessable_salt,
+        count_up,
+        show_a_rare_site,
+        swap_sites_of_a_moment,
+        shift_times,
+        person_in_country,
+        release_a_row_again,
+        forget_a_record,
+        refuse_a_good_record,
+        claim_a_lower_z,
+        decide_backwards,
+        no_site_at_all,
+        record_beyond_the_truth,
+        negative_record,
     ),
     "tuples": (
-        one_illness_in_a_class, one_person_is_a_crowd, exact_age, narrower_for_one, range_beside_the_value, fill_a_gap,
-        hide_an_age, swap_illnesses, reverse_the_domain, beyond_the_domain, invent_a_town, town_of_another_branch, too_late,
-        negative_delay, reuse_without_a_cluster, more_carriers_than_people, split_a_cluster, person_as_ward, swap_two_rows,
+        one_illness_in_a_class,
+        one_person_is_a_crowd,
+        exact_age,
+        narrower_for_one,
+        range_beside_the_value,
+        fill_a_gap,
+        hide_an_age,
+        swap_illnesses,
+        reverse_the_domain,
+        beyond_the_domain,
+        invent_a_town,
+        town_of_another_branch,
+        too_late,
+        negative_delay,
+        reuse_without_a_cluster,
+        more_carriers_than_people,
+        split_a_cluster,
+        person_as_ward,
+        swap_two_rows,
     ),
     "flexible": (
-        suppress_one, exact_rare_model, everything_at_one_town, lower_k_s, other_speed, listed_as_unknown,
+        suppress_one,
+        exact_rare_model,
+        everything_at_one_town,
+        lower_k_s,
+        other_speed,
+        listed_as_unknown,
     ),
     "sets": (add_an_item, drop_a_person, repeat_a_label, leaf_and_block),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("family", PLANTED)
