@@ -35,6 +35,9 @@ class Divided:
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         return [work(rows) for rows in self.files.get(role, ())]
 
+    def shape(self, table: Parts) -> Shape:
+        return _shape(table[0])
+
     def read(self, role: str, work: Callable[[Rows, int], Relation], shape: Shape) -> Parts:
         found, first = [], 0
         for rows in self.files[role]:
@@ -87,5 +90,9 @@ def _sent(relation: Relation, shape: Shape) -> pa.Table:
 
 
 def _back(table: pa.Table) -> Relation:
+    return Relation.from_table(table, _shape(table))
+
+
+def _shape(table: pa.Table) -> Shape:
     kinds: dict[Any, type] = {pa.int64(): int, pa.float64(): float, pa.bool_(): bool, pa.large_string(): str}
-    return Relation.from_table(table, {field.name: kinds[field.type] for field in table.schema})
+    return {field.name: kinds[field.type] for field in table.schema}

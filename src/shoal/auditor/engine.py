@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Shape, has_shape
+from shoal.auditor.relation import Relation, Shape, has_shape, shape_of
 
 T = TypeVar("T")
 Table = Any
@@ -32,6 +30,9 @@ class Place(Protocol):
 
     def facts(self, role: str, work: Callable[[Rows], T]) -> list[T]:
         """What a function says of every file of a role, in their order."""
+
+    def shape(self, table: Table) -> Shape:
+        """The columns of a table."""
 
     def read(self, role: str, work: Callable[[Rows, int], Relation], shape: Shape) -> Table:
         """Read the files of a role; the function gets the rows of a file and the number of the first one."""
@@ -81,6 +82,10 @@ class Here:
         """What a function says of all files of a role."""
         return [work(self.rows[role])] if role in self.rows else []
 
+    def shape(self, table: Relation) -> Shape:
+        """The columns of a table."""
+        return shape_of(table)
+
     def read(self, role: str, work: Callable[[Rows, int], Relation], shape: Shape) -> Relation:
         """Read all files of a role."""
         return _shaped(work(self.rows[role], 0), shape)
@@ -105,20 +110,14 @@ class Here:
         return [work(table)]
 
     def regroup(
-        self,
-        table: Relation,
-        by: tuple[str, ...],
-        work: Callable[[Relation], Relation],
-        shape: Shape,
+        self, table: Relation, by: tuple[str, ...], work: Callable[[Relation], Relation], shape: Shape
     ) -> Relation:
         """Change all rows."""
         return _shaped(work(table), shape)
 
     def along(self, table: Relation, order: tuple[str, ...], work: Callable[[Iterator[Relation]], T]) -> T:
         """What a function says of all rows in order."""
-        keys = [table.codes(name) for name in reversed(order)]
-        is_ordered = len(keys) == 1 and bool((keys[0][1:] >= keys[0][:-1]).all())
-        return work(iter([table if is_ordered else table.take(np.lexsort(keys))]))
+        return work(iter([table.ordered(*order)]))
 
     def gather(self, table: Relation) -> Relation:
         """All rows."""

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.numbers import Floats
+from shoal.auditor.sorting import order_of
 
-Shape = Mapping[str, type]
+Shape = dict[str, type]
 """The names of columns and what they hold: int, float, bool or str."""
 _KINDS: Final[dict[type, Any]] = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: TEXT}
 _DTYPES: Final[dict[type, Any]] = {int: np.int64, float: np.float64, bool: np.bool_}
@@ -87,6 +88,11 @@ class Relation:
         """Some rows, given by number or marked."""
         return Relation({name: _taken(column, rows) for name, column in self.columns.items()})
 
+    def ordered(self, *names: str) -> Relation:
+        """The rows sorted by some columns; not copied if they are."""
+        order = order_of(*(self.codes(name) for name in names))
+        return self if np.array_equal(order, np.arange(len(order))) else self.take(order)
+
     def having(self, **columns: Any) -> Relation:
         """The same rows with more columns, or others of the same name."""
         return Relation({**self.columns, **columns})
@@ -123,14 +129,17 @@ def schema_of(shape: Shape) -> pa.Schema:
     return pa.schema([(name, _KINDS[kind]) for name, kind in shape.items()])
 
 
+def shape_of(relation: Relation) -> Shape:
+    """The shape of a relation."""
+    kinds = {np.dtype(dtype): kind for kind, dtype in _DTYPES.items()}
+    return {
+        name: str if isinstance(relation[name], Texts) else kinds.get(relation[name].dtype, object) for name in relation
+    }
+
+
 def has_shape(relation: Relation, shape: Shape) -> bool:
     """Whether a relation has these columns, each of its kind and all of one length."""
-    if set(relation) != set(shape) or len({len(relation[name]) for name in relation}) > 1:
-        return False
-    return all(
-        isinstance(relation[name], Texts) if kind is str else np.dtype(relation[name].dtype) == _DTYPES[kind]
-        for name, kind in shape.items()
-    )
+    return len({len(relation[name]) for name in relation}) <= 1 and shape_of(relation) == shape
 
 
 def place_of(wanted: Ints, known: Ints) -> Ints:

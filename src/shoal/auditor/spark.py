@@ -236,6 +236,10 @@ class OnSpark:
         rows_of = self._rows_of(role)
         return self._results(self._on_files(role, lambda number, file: work(rows_of(number, file))))
 
+    def shape(self, table: _Table) -> Shape:
+        """The columns of a table."""
+        return table.shape
+
     def read(self, role: str, work: Callable[[Rows, int], Relation], shape: Shape) -> _Table:
         """Read the files of a role."""
         rows_of = self._rows_of(role)

@@ -35,12 +35,17 @@ class Verdicts:
 
 def read_verdicts(trace: Rows, *, records: int, released: int, shows_suppressed: bool = False) -> Verdicts:
     """Read the verdicts on some records, whose released rows are so many."""
-    labels, (codes,) = shared_codes(trace.text("verdict"))
-    numbers = [VERDICTS.index(label) if label in VERDICTS else -1 for label in labels]
-    row, verdict = trace.numbers("row"), np.array([*numbers, -1], np.int64)[codes]
+    row, verdict = trace.numbers("row"), verdicts_of(trace)
     exists = (row >= 0) & (row < records)
     first = np.zeros(len(row), np.bool_)
     first[np.unique(row, return_index=True)[1]] = True
     first &= exists
     is_shown = (verdict == RELEASED) | ((verdict == SUPPRESSED) & shows_suppressed)
     return Verdicts(row, verdict, exists, first, is_shown, is_linked=int(is_shown.sum()) == released)
+
+
+def verdicts_of(trace: Rows) -> Ints:
+    """The verdict of every entry: RELEASED, SUPPRESSED or DEAD; -1 for anything else."""
+    labels, (codes,) = shared_codes(trace.text("verdict"))
+    numbers = [VERDICTS.index(label) if label in VERDICTS else -1 for label in labels]
+    return np.array([*numbers, -1], np.int64)[codes]

@@ -10,13 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from shoal.auditor.checks import check
-from shoal.auditor.counting import shared_codes
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.trace import RELEASED, SUPPRESSED, VERDICTS
+from shoal.auditor.trace import RELEASED, SUPPRESSED, verdicts_of
 
 FAMILIES: Final = ("tuples", "flexible")
 _ADVICE: Final = "The evidence is damaged: run the method again and keep the trace as it was written."
@@ -58,13 +57,7 @@ def read_entries(place: Place, more: More, shape: Shape, notes: Notes, *, shows_
 
 
 def _counts(rows: Rows, *, shows_suppressed: bool) -> tuple[int, int]:
-    return len(rows), int(_is_shown(_verdicts(rows), shows_suppressed=shows_suppressed).sum())
-
-
-def _verdicts(rows: Rows) -> Ints:
-    labels, (codes,) = shared_codes(rows.text("verdict"))
-    numbers = [VERDICTS.index(label) if label in VERDICTS else -1 for label in labels]
-    return np.array([*numbers, -1], np.int64)[codes]
+    return len(rows), int(_is_shown(verdicts_of(rows), shows_suppressed=shows_suppressed).sum())
 
 
 def _is_shown(verdict: Ints, *, shows_suppressed: bool) -> Bools:
@@ -73,7 +66,7 @@ def _is_shown(verdict: Ints, *, shows_suppressed: bool) -> Bools:
 
 
 def _entries(before: dict[int, int], more: More, rows: Rows, first: int, *, shows_suppressed: bool) -> Relation:
-    verdict = _verdicts(rows)
+    verdict = verdicts_of(rows)
     is_shown = _is_shown(verdict, shows_suppressed=shows_suppressed)
     row = np.full(len(rows), -1, np.int64)
     if before:

@@ -84,6 +84,12 @@ def same_texts(left: Texts, right: Texts) -> Bools:
     return same
 
 
+def same_values(left: Texts, right: Texts) -> Bools:
+    """Mark rows in which two columns mean the same, or both have nothing; formats spell numbers in several ways."""
+    same = same_texts(left, right)
+    return same if same.all() else same_texts(spelt_alike(left), spelt_alike(right))
+
+
 def stacked(parts: Iterable[Relation]) -> Relation:
     """The rows of some relations with the same columns, one after the other."""
     some = list(parts)
@@ -95,6 +101,8 @@ def stacked(parts: Iterable[Relation]) -> Relation:
 def _stacked(columns: list[Any]) -> Any:
     if not isinstance(columns[0], Texts):
         return np.concatenate(columns)
+    if all(column.texts is columns[0].texts for column in columns):
+        return Texts(np.concatenate([column.codes for column in columns]), columns[0].texts)
     texts, codes = shared_numbers(*columns)
     return Texts(np.concatenate(codes), texts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -12,13 +12,15 @@ from shoal.auditor.engine import Place, Table
 from shoal.auditor.evidence import audit_release
 from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
+from shoal.auditor.rows.entries import has_columns
+from shoal.auditor.rows.reading import require_columns
+from shoal.auditor.rows.texts import kept
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z import crowds, epochs, evidence, membership, order, people, records, withheld
-from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns
+from shoal.auditor.z.evidence import LINK, NO_ROWS
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.auditor.z.spelling import check_spellings
-from shoal.errors import InputError
 
 _NO_LEVELS: Final = (
     "Values that passed z and were removed later cannot be distinguished from values suppressed by z: "
@@ -40,25 +42,23 @@ class _Audit:
     policy: Policy
     promise: ZPromise
     notes: Notes
-    shape: Columns = field(default_factory=dict)
-    """The columns of released rows."""
     has_trace: bool = False
 
     def run(self) -> None:
         """Read everything, link released rows to their records, and look at values, rows, people and epochs."""
         place, promise, notes = self.place, self.promise, self.notes
-        released, self.shape = evidence.read_released(place, promise)
+        released = evidence.read_released(place, promise)
         counts = people.Counts()
         if place.has("truth"):
-            _require_truth(place, promise)
+            require_columns(place, *promise.columns)
             notes.findings += check_spellings(place, promise)
             known = evidence.read_records(place, promise)
             rows, counted = self._against_truth(released, known)
             counts = people.measure(place, counted, notes, has_trace=self.has_trace)
-            rows = people.check_identifiers(place, promise, known, rows, self.shape | LINK, notes)
+            rows = people.check_identifiers(place, promise, known, rows, notes)
         else:
             _say_without_truth(place, notes)
-            rows = place.each(released, lambda rows: evidence.with_nothing(LINK, rows), self.shape | LINK)
+            rows = place.each(released, evidence.without_record, place.shape(released) | LINK)
         people.check_pseudonyms(place, promise, rows, notes)
         people.check_carried(place, self.policy, promise, rows, notes)
         epochs.check_epochs(place, promise, rows, counts, notes)
@@ -70,30 +70,21 @@ class _Audit:
     def _against_truth(self, released: Table, known: Table) -> tuple[Table, Table]:
         """Check released rows with their records; return both, the records with what decided them."""
         place, promise, notes = self.place, self.promise, self.notes
-        missing = [name for name in ("row", "verdict") if name not in place.outline("trace").columns]
-        if place.has("trace") and missing:
-            notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
-        self.has_trace = place.has("trace") and not missing
+        self.has_trace = has_columns(place, ("row", "verdict"), notes)
         if not self.has_trace:
             _say_without_trace(promise, notes)
             return self._check_bounds(released, known, known), known
         entries, apart = evidence.read_entries(place, promise)
         notes.findings += records.release_count(NO_ROWS, apart)
-        shape = evidence.entry_shape(promise) | self.shape
+        decided = evidence.decide(place, entries, released, known)
+        clock = self._check_records(decided, is_linked=not apart)
+        accepted = place.each(decided, lambda rows: kept(rows, rows["accepted"]), place.shape(decided))
         if apart:
             notes.skip("Rows were not checked one by one: trace and release do not have the same number of rows.")
-            entries = place.each(entries, partial(evidence.without_rows, shape), shape)
-        else:
-            entries = place.both(entries, released, ("row",), evidence.join_rows, shape)
-        shape = evidence.decided_shape(promise, self.shape)
-        decided = place.both(entries, known, ("record",), evidence.join_records, shape)
-        clock = self._check_records(decided, is_linked=not apart)
-        accepted = place.each(decided, lambda rows: evidence.some(rows["accepted"], rows), shape)
-        if apart:
             return self._check_bounds(released, known, accepted), decided
-        self._check_values(accepted, shape, clock)
-        columns = self.shape | LINK
-        return place.each(decided, lambda rows: evidence.some(rows["row"] >= 0, rows.only(*columns)), columns), decided
+        self._check_values(accepted, clock)
+        columns = place.shape(released) | LINK
+        return place.each(decided, lambda rows: kept(rows.only(*columns), rows["row"] >= 0), columns), decided
 
     def _check_records(self, decided: Table, *, is_linked: bool) -> Clock:
         """Check the verdict of every record, the clock of the stream, and the order of decisions."""
@@ -120,7 +111,7 @@ class _Audit:
         notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **counts}
         return clock
 
-    def _check_values(self, accepted: Table, shape: Columns, clock: Clock) -> None:
+    def _check_values(self, accepted: Table, clock: Clock) -> None:
         """Count the people behind every value, and check what is promised of whole epochs."""
         place, promise, target = self.place, self.promise, self.promise.target
         has_levels = promise.k is not None and bool(evidence.level_columns(place, promise))
@@ -129,7 +120,7 @@ class _Audit:
         smallest = self.notes.metrics["smallest_crowd"] = {}
         for attribute in promise.attributes:
             by = () if attribute.generalizes else (f"true {attribute.name}",)
-            shape = shape | crowds.COUNTED | {f"held {attribute.name}": bool}
+            shape = place.shape(accepted) | crowds.COUNTED | {f"held {attribute.name}": bool}
             accepted = place.regroup(accepted, by, partial(crowds.counted, attribute, clock, has_levels), shape)
             check = partial(crowds.check_counted, attribute, is_final=target is None)
             found = all_found(place.divide(accepted, by, check))
@@ -151,10 +142,9 @@ class _Audit:
     def _check_bounds(self, released: Table, known: Table, counted: Table) -> Table:
         """Check released rows as far as their time and carried values tell which records they are."""
         place, promise = self.place, self.promise
-        times = evidence.record_shape(promise) | {"at": int}
-        at = place.each(known, lambda rows: rows.having(at=rows["time"]), times)
-        shape = self.shape | LINK | {"absent": bool, "extra": bool}
-        rows = place.both(at, released, ("at",), partial(membership.matched, promise), shape)
+        at = place.each(known, lambda rows: rows.having(at=rows["time"]), place.shape(known) | {"at": int})
+        shape = place.shape(released) | LINK | {"absent": bool, "extra": bool}
+        rows = place.both(at, released, ("at",), partial(membership.linked, promise), shape)
         self._find(rows, ("row",), (membership.not_in_truth, membership.more_often))
         smallest = self.notes.metrics["smallest_crowd"] = {}
         for attribute in promise.attributes:
@@ -169,13 +159,6 @@ class _Audit:
 
 
 # ---- what is not checked
-
-
-def _require_truth(place: Place, promise: ZPromise) -> None:
-    truth = place.outline("truth")
-    missing = [name for name in promise.columns if name not in truth.columns]
-    if missing and truth.rows:
-        raise InputError(f"truth: no column {', '.join(missing)}; check the policy and the file")
 
 
 def _say_without_truth(place: Place, notes: Notes) -> None:

@@ -12,15 +12,15 @@ from shoal.auditor.checks import Answer, Found, check, look
 from shoal.auditor.counting import Paths, pair_codes
 from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.relation import Relation
+from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.rows.texts import shared_numbers
 from shoal.auditor.sorting import order_of
-from shoal.auditor.z.evidence import Columns, numbered, picked
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Attribute
 from shoal.auditor.z.residual import Climbs, strict_crowds
 
 _WHOLE_PATH: Final = np.iinfo(np.int64).max - 1
-COUNTED: Final[Columns] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
+COUNTED: Final[Shape] = {"crowd": int, "is_out": bool, "wrong": bool, "low": bool, "below": bool, "unfounded": bool,
                          "general": bool, "held": bool}  # fmt: skip
 """What is found out about the value of every accepted record: see `counted`."""
 
@@ -100,8 +100,8 @@ def counted(attribute: Attribute, clock: Clock, has_levels: bool, rows: Relation
     """
     start = clock.starts(rows["record"])
     order = order_of(start, rows["time"], rows["record"])
-    rows, start = picked(rows, order), start[order]
-    labels, (known, published) = numbered(rows[f"true {attribute.name}"], rows[f"released {attribute.name}"])
+    rows, start = rows.take(order), start[order]
+    labels, (known, published) = shared_numbers(rows[f"true {attribute.name}"], rows[f"released {attribute.name}"])
     paths, z = Paths(labels, attribute.hierarchy), rows[f"z {attribute.name}"]
     is_out, level = published >= 0, paths.level(known, published)
     wrong = is_out & (level < 0)
@@ -214,7 +214,7 @@ def bounded(attribute: Attribute, known: Relation, rows: Relation) -> Relation:
     0 for a value that the truth does not have at that time: it is invented, not below z, and reported elsewhere.
     """
     name = f"released {attribute.name}"
-    labels, (true, shown) = numbered(known[name], rows[name])
+    labels, (true, shown) = shared_numbers(known[name], rows[name])
     order = order_of(known["time"])
     owner, _, label = Paths(labels, attribute.hierarchy).expand(true[order])
     time, person = known["time"][order][owner], known.codes("person")[order][owner]

@@ -9,18 +9,18 @@ import numpy as np
 
 from shoal.auditor.counting import is_someone, shared_codes
 from shoal.auditor.engine import Place, Table
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
-from shoal.auditor.relation import Relation, Texts, place_of
-from shoal.auditor.trace import DEAD, RELEASED, VERDICTS
+from shoal.auditor.relation import Relation, Shape, Texts
+from shoal.auditor.rows.texts import matched, united
+from shoal.auditor.sorting import order_of
+from shoal.auditor.trace import RELEASED, SUPPRESSED, verdicts_of
 from shoal.auditor.z.promise import ZPromise
 
-Columns = dict[str, type]
-"""Columns of a relation: a shape that can be added to."""
 NO_EPOCH: Final = np.iinfo(np.int64).min
 """The epoch for which an entry that was decided at once has waited."""
 NO_ROWS: Final = Relation({})
-LINK: Final[Columns] = {"record": int, "usable": bool, "person": str}
+LINK: Final[Shape] = {"record": int, "usable": bool, "person": str}
 """What is known of the record of a released row; -1 and no person if it is not known."""
 
 
@@ -30,56 +30,7 @@ def coded(column: Any) -> Texts:
     return Texts(codes, texts)
 
 
-def numbered(*columns: Texts) -> tuple[list[str], list[Ints]]:
-    """Number the texts of several columns together."""
-    numbers = {text: code for code, text in enumerate(columns[0].texts)}
-    codes = [columns[0].codes]
-    for column in columns[1:]:
-        known = [numbers.setdefault(text, len(numbers)) for text in column.texts]
-        codes.append(np.array([*known, -1], np.int64)[column.codes])
-    return list(numbers), codes
-
-
-def picked(rows: Relation, at: Ints) -> Relation:
-    """The rows at some places; nothing where the place is -1."""
-    if len(at) == len(rows) and np.array_equal(at, np.arange(len(rows))):
-        return rows
-    if len(rows) and at.min(initial=0) >= 0:
-        return rows.take(at)
-    return Relation({name: _picked(rows[name], at) for name in rows})
-
-
-def _picked(column: Any, at: Ints) -> Any:
-    if isinstance(column, Texts):
-        return Texts(np.append(column.codes, -1)[at], column.texts)
-    return np.append(column, np.zeros(1, column.dtype))[at]
-
-
-def some(which: Bools, rows: Relation) -> Relation:
-    """The marked rows."""
-    return rows if which.all() else rows.take(which)
-
-
-def with_nothing(shape: Columns, rows: Relation) -> Relation:
-    """Rows with more columns, which are empty."""
-    return rows.having(**{name: _nothing(kind, len(rows)) for name, kind in shape.items() if name not in rows})
-
-
-def _places(wanted: Ints, known: Ints) -> Ints:
-    """The place of every wanted number among different known ones; -1 if it is not there."""
-    if len(known) and known[-1] - known[0] == len(known) - 1 and (known[1:] > known[:-1]).all():
-        at = wanted - known[0]
-        return np.where((at >= 0) & (at < len(known)), at, -1)
-    return place_of(wanted, known)
-
-
 # ---- released rows
-
-
-def released_shape(promise: ZPromise, columns: tuple[str, ...]) -> Columns:
-    """Released rows; `released x` is the text of column x."""
-    numbers = {"row": int, "at": int, "shown epoch": int, "readable": bool, "pseudonym": str}
-    return numbers | {f"released {name}": str for name in other_columns(promise, columns)}
 
 
 def other_columns(promise: ZPromise, columns: tuple[str, ...]) -> list[str]:
@@ -88,34 +39,37 @@ def other_columns(promise: ZPromise, columns: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys((*(attribute.name for attribute in promise.attributes), *promise.carry, *there)))
 
 
-def read_released(place: Place, promise: ZPromise) -> tuple[Table, Columns]:
-    """Read the release."""
-    shape = released_shape(promise, place.outline("release").columns)
-    return place.read("release", partial(_released, promise, shape), shape), shape
+def read_released(place: Place, promise: ZPromise) -> Table:
+    """Read the release; `released x` is the text of column x."""
+    names = other_columns(promise, place.outline("release").columns)
+    shape = {"row": int, "at": int, "shown epoch": int, "readable": bool, "pseudonym": str}
+    texts = {f"released {name}": str for name in names}
+    return place.read("release", partial(_released, promise, names), shape | texts)
 
 
-def _released(promise: ZPromise, shape: Columns, rows: Rows, first: int) -> Relation:
+def _released(promise: ZPromise, names: list[str], rows: Rows, first: int) -> Relation:
     at, has_time = rows.moments(promise.time)
     numbers = {
         "row": np.arange(first, first + len(rows)), "at": at, "shown epoch": at // promise.rotation_ns,
         "readable": has_time & ~rows.broken, "pseudonym": coded(rows.text(promise.person)),
     }  # fmt: skip
-    texts = {name: coded(rows.text(name.removeprefix("released "))) for name in shape if name not in numbers}
-    return Relation(numbers | texts)
+    return Relation(numbers | {f"released {name}": coded(rows.text(name)) for name in names})
+
+
+def without_record(rows: Relation) -> Relation:
+    """Released rows of which no record is known."""
+    none = np.full(len(rows), -1)
+    return rows.having(record=none, usable=none >= 0, person=Texts(none, []))
 
 
 # ---- records
 
 
-def record_shape(promise: ZPromise) -> Columns:
-    """Records; `true x` is the text of column x."""
-    numbers = {"record": int, "time": int, "epoch": int, "usable": bool, "person": str}
-    return numbers | {f"true {name}": str for name in other_columns(promise, ())}
-
-
 def read_records(place: Place, promise: ZPromise) -> Table:
-    """Read the truth."""
-    return place.read("truth", partial(_records, promise), record_shape(promise))
+    """Read the truth; `true x` is the text of column x."""
+    shape = {"record": int, "time": int, "epoch": int, "usable": bool, "person": str}
+    texts = {f"true {name}": str for name in other_columns(promise, ())}
+    return place.read("truth", partial(_records, promise), shape | texts)
 
 
 def _records(promise: ZPromise, rows: Rows, first: int) -> Relation:
@@ -131,20 +85,20 @@ def _records(promise: ZPromise, rows: Rows, first: int) -> Relation:
 # ---- entries of the trace
 
 
-def entry_shape(promise: ZPromise) -> Columns:
-    """Entries of the trace. One without a record, or without a released row, has a number below 0 of its own there."""
-    numbers = {"entry": int, "record": int, "row": int, "verdict": int, "waited": int, "reason": str}
-    return numbers | {f"{what} {one.name}": int for what in ("z", "level") for one in promise.attributes}
-
-
 def read_entries(place: Place, promise: ZPromise) -> tuple[Table, int]:
-    """Read the trace; return also by how many rows the release differs from what it says."""
-    files = place.facts("trace", lambda rows: (len(rows), int((_verdicts(rows) == RELEASED).sum())))
+    """Read the trace; return also by how many rows the release differs from what it says.
+
+    An entry without a record, or without a released row, has a number below 0 of its own there.
+    """
+    files = place.facts("trace", lambda rows: (len(rows), int((verdicts_of(rows) == RELEASED).sum())))
     before = dict(np.cumsum([(0, 0), *files], axis=0)[:-1].tolist())
     """How many released rows the entries before a file have, by the number of its first one."""
-    work = partial(_entries, promise, place.outline("truth").rows, level_columns(place, promise), before)
     apart = abs(sum(shown for _, shown in files) - place.outline("release").rows)
-    return place.read("trace", work, entry_shape(promise)), apart
+    records, levels = place.outline("truth").rows, level_columns(place, promise)
+    work = partial(_entries, promise, records, levels, {} if apart else before)
+    shape = {"entry": int, "record": int, "row": int, "verdict": int, "waited": int, "reason": str}
+    numbers = {f"{what} {one.name}": int for what in ("z", "level") for one in promise.attributes}
+    return place.read("trace", work, shape | numbers), apart
 
 
 def level_columns(place: Place, promise: ZPromise) -> dict[str, str]:
@@ -154,18 +108,11 @@ def level_columns(place: Place, promise: ZPromise) -> dict[str, str]:
     return found if len(found) == len(names) else {}
 
 
-def _verdicts(trace: Rows) -> Ints:
-    """RELEASED, SUPPRESSED or DEAD; -1 for anything else."""
-    labels, (codes,) = shared_codes(trace.text("verdict"))
-    numbers = [VERDICTS.index(label) if label in VERDICTS else -1 for label in labels]
-    return np.array([*numbers, -1], np.int64)[codes]
-
-
 def _entries(
     promise: ZPromise, records: int, levels: dict[str, str], before: dict[int, int], rows: Rows, first: int
 ) -> Relation:
-    entry, verdict, record = np.arange(first, first + len(rows)), _verdicts(rows), rows.numbers("row")
-    is_shown, nowhere = verdict == RELEASED, np.full(len(rows), -1)
+    entry, verdict, record = np.arange(first, first + len(rows)), verdicts_of(rows), rows.numbers("row")
+    is_shown, nowhere = (verdict == RELEASED) & bool(before), np.full(len(rows), -1)
     found: dict[str, Any] = {
         "entry": entry,
         "record": np.where((record >= 0) & (record < records), record, -1 - entry),
@@ -192,44 +139,26 @@ def _waited(trace: Rows) -> Ints:
 # ---- together
 
 
-def decided_shape(promise: ZPromise, released: Columns) -> Columns:
-    """Entries with their released rows and records, and records without an entry (whose entry is -1)."""
-    return entry_shape(promise) | released | record_shape(promise) | {"first": bool, "accepted": bool}
+def decide(place: Place, entries: Table, released: Table, known: Table) -> Table:
+    """Bring together entries, released rows and records, also records without an entry (whose entry is -1)."""
+    shape = place.shape(entries) | place.shape(released)
+    entries = place.both(entries, released, ("row",), _with_rows, shape)
+    shape = shape | place.shape(known) | {"first": bool, "accepted": bool}
+    return place.both(entries, known, ("record",), _with_records, shape)
 
 
-def join_rows(entries: Relation, released: Relation) -> Relation:
-    """Put every released row next to its entry; both are in the same order."""
-    at = _places(entries["row"], released["row"])
-    rows = picked(released, at)
-    return Relation({**rows.columns, **entries.columns, "row": np.maximum(entries["row"], -1)})
+def _with_rows(entries: Relation, released: Relation) -> Relation:
+    return matched(entries, released, "row").having(row=np.maximum(entries["row"], -1))
 
 
-def without_rows(shape: Columns, entries: Relation) -> Relation:
-    """Entries as if none had a released row."""
-    return with_nothing(shape, entries).having(row=np.full(len(entries), -1))
-
-
-def _nothing(kind: type, count: int) -> Any:
-    """A column of missing values."""
-    if kind is str:
-        return Texts(np.full(count, -1, np.int64), [])
-    return np.zeros(count, np.bool_) if kind is bool else np.full(count, -1, np.int64)
-
-
-def join_records(entries: Relation, records: Relation) -> Relation:
+def _with_records(entries: Relation, records: Relation) -> Relation:
     """Put every record next to its entries. The first entry of a record decides it: it is accepted or refused."""
-    at = _places(entries["record"], records["record"])
-    earliest = np.full(len(records) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(earliest, at, entries["entry"])
-    first: Bools = (at >= 0) & (earliest[at] == entries["entry"])
-    undecided = np.flatnonzero(earliest[:-1] == np.iinfo(np.int64).max)
-    both = picked(entries, np.append(np.arange(len(entries)), np.full(len(undecided), -1)))
-    known = picked(records, np.append(at, undecided))
-    none = np.full(len(undecided), -1)
-    numbers = {
-        "entry": np.append(entries["entry"], none), "row": np.append(entries["row"], none),
-        "record": np.append(entries["record"], records["record"][undecided]),
-        "verdict": np.append(entries["verdict"], none), "first": np.append(first, np.zeros(len(none), np.bool_)),
-    }  # fmt: skip
-    is_counted = numbers["first"] & (numbers["verdict"] >= 0) & (numbers["verdict"] != DEAD)
-    return Relation({**both.columns, **known.columns, **numbers, "accepted": is_counted & known["usable"]})
+    order = order_of(entries["record"], entries["entry"])
+    record = entries["record"][order]
+    first = np.zeros(len(entries), np.bool_)
+    first[order] = (record >= 0) & np.append(True, record[1:] != record[:-1])[: len(record)]
+    decided = matched(entries, records, "record")
+    accepted = first & ((entries["verdict"] == RELEASED) | (entries["verdict"] == SUPPRESSED)) & decided["usable"]
+    undecided = records.take(~np.isin(records["record"], entries["record"]))
+    decided = decided.having(first=first, accepted=accepted)
+    return united(decided, undecided) if len(undecided) else decided

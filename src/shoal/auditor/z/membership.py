@@ -11,10 +11,9 @@ from shoal.auditor.checks import check
 from shoal.auditor.counting import Paths, pair_codes, surplus
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
+from shoal.auditor.rows.texts import matched, shared_numbers, spelt_alike
 from shoal.auditor.sorting import dense
-from shoal.auditor.z.evidence import numbered, picked
 from shoal.auditor.z.promise import ZPromise
-from shoal.auditor.z.records import same_spelling
 
 
 def lone_links(known: Ints, shown: Ints) -> Ints:
@@ -26,20 +25,20 @@ def lone_links(known: Ints, shown: Ints) -> Ints:
     return np.where(lone, place, -1)[shown]
 
 
-def matched(promise: ZPromise, records: Relation, released: Relation) -> Relation:
+def linked(promise: ZPromise, records: Relation, released: Relation) -> Relation:
     """Link released rows to records that can be only theirs; mark those that no record, or too few, can explain.
 
     A label may stand for any value below it. Labels nest, so enough records exist for all rows exactly when,
     for every label, no more rows are released at or below it than there are records below it.
     """
-    released = released.take(np.argsort(released["row"]))
+    released = released.ordered("row")
     records, readable = records.take(records["usable"]), np.flatnonzero(released["readable"])
     shown = released.take(readable)
     keys, shown_keys = _keys(promise, records, shown)
     absent, extra = surplus(keys, shown_keys)
     link = lone_links(keys, shown_keys)
     for attribute in promise.attributes:
-        labels, (true, values) = numbered(records[f"true {attribute.name}"], shown[f"released {attribute.name}"])
+        labels, (true, values) = shared_numbers(records[f"true {attribute.name}"], shown[f"released {attribute.name}"])
         paths = Paths(labels, attribute.hierarchy)
         owner, _, label = paths.expand(true)
         shown_owner, _, shown_label = paths.expand(values)
@@ -51,17 +50,17 @@ def matched(promise: ZPromise, records: Relation, released: Relation) -> Relatio
     at[readable] = link
     is_absent, is_extra = np.zeros((2, len(released)), np.bool_)
     is_absent[readable], is_extra[readable] = absent, extra & ~absent
-    known = picked(records, at)
-    record = np.where(at >= 0, known["record"], -1)
-    return released.having(
-        record=record, usable=known["usable"], person=known["person"], absent=is_absent, extra=is_extra
-    )
+    record = np.append(records["record"], -1)[at]
+    found = released.having(record=record, absent=is_absent, extra=is_extra)
+    return matched(found, records.only("record", "usable", "person"), "record")
 
 
 def _keys(promise: ZPromise, records: Relation, shown: Relation) -> tuple[Ints, Ints]:
     """Number (time, carried columns) on both sides."""
     pairs = [(records["at"], shown["at"])]
-    pairs += [same_spelling(records[f"true {name}"], shown[f"released {name}"]) for name in promise.carry]
+    for name in promise.carry:
+        known, released = spelt_alike(records[f"true {name}"]), spelt_alike(shown[f"released {name}"])
+        pairs.append(tuple(shared_numbers(known, released)[1]))
     joined = dense(*(np.concatenate(pair) for pair in pairs))
     return joined[: len(records)], joined[len(records) :]
 

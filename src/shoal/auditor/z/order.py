@@ -13,9 +13,10 @@ import numpy.typing as npt
 from shoal.auditor.checks import check
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.rows.texts import kept
 from shoal.auditor.sorting import distinct, order_of
 from shoal.auditor.trace import DEAD
-from shoal.auditor.z.evidence import NO_EPOCH, some
+from shoal.auditor.z.evidence import NO_EPOCH
 from shoal.auditor.z.promise import ZPromise
 
 _LONG_AGO: Final = -(2**62)  # minus the longest duration it still fits 64 bits
@@ -52,13 +53,13 @@ class Clock:
 def arrivals(rows: Relation) -> Relation:
     """Every record once, with what the clock depends on."""
     is_one = (rows["record"] >= 0) & (rows["first"] | (rows["entry"] < 0))
-    kept = "record", "time", "usable", "person", "accepted"
-    rows = some(is_one, rows.only(*kept, "first", "verdict", "reason"))
+    names = "record", "time", "usable", "person", "accepted"
+    rows = kept(rows.only(*names, "first", "verdict", "reason"), is_one)
     refused = rows["first"] & (rows["verdict"] == DEAD) & rows["usable"]
     is_late, is_ahead = (refused & (rows.codes("reason") == rows["reason"].of(why)) for why in ("late", "ahead"))
     reached = (rows["usable"] & ~refused) | is_late | is_ahead
     columns = {"is_decided": rows["first"], "is_late": is_late, "is_ahead": is_ahead, "reached": reached}
-    return rows.only(*kept).having(**columns)
+    return rows.only(*names).having(**columns)
 
 
 def follow(promise: ZPromise, parts: Iterator[Relation]) -> Clock:
@@ -124,7 +125,7 @@ class _Starts:
 
 def decisions(rows: Relation) -> Relation:
     """Every accepted record, with what the order of decisions depends on."""
-    rows = some(rows["accepted"], rows.only("entry", "record", "time", "epoch", "waited"))
+    rows = kept(rows.only("entry", "record", "time", "epoch", "waited"), rows["accepted"])
     return rows.only("entry", "record", "time", "epoch").having(has_waited=rows["waited"] != NO_EPOCH)
 
 

@@ -16,13 +16,14 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.identifying_columns import ColumnCrowds, allows_identifying, measure_crowds, note_identifying
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.relation import Relation
+from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.released_columns import raw_identifier_in_metadata
-from shoal.auditor.sorting import dense, distinct, firsts, order_of
+from shoal.auditor.rows.texts import kept
+from shoal.auditor.sorting import dense, distinct, firsts
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.z import patterns, pseudonyms
 from shoal.auditor.z.disguises import FORMS, KNOWN_PAIRS, OTHER_PAIRS, disguises, hashed_forms, spread
-from shoal.auditor.z.evidence import LINK, NO_ROWS, Columns, picked, some
+from shoal.auditor.z.evidence import LINK, NO_ROWS
 from shoal.auditor.z.promise import ZPromise
 
 
@@ -55,7 +56,7 @@ def measure(place: Place, counted: Table, notes: Notes, *, has_trace: bool) -> C
 def _counting(rows: Relation) -> Relation:
     is_shown = rows["verdict"] == RELEASED if "verdict" in rows else np.zeros(len(rows), np.bool_)
     counts = rows["accepted"] if "accepted" in rows else rows["usable"]
-    return some(counts, rows.only("person", "epoch").having(is_shown=is_shown))
+    return kept(rows.only("person", "epoch").having(is_shown=is_shown), counts)
 
 
 def _count(rows: Relation) -> Counts:
@@ -69,9 +70,7 @@ def _count(rows: Relation) -> Counts:
 # ---- identifiers
 
 
-def check_identifiers(
-    place: Place, promise: ZPromise, known: Table, rows: Table, shape: Columns, notes: Notes
-) -> Table:
+def check_identifiers(place: Place, promise: ZPromise, known: Table, rows: Table, notes: Notes) -> Table:
     """Look for identifiers of the truth wherever they must not be; mark the rows whose person is one."""
     usable = sum(place.divide(known, ("record",), lambda rows: int(rows["usable"].sum())))
     if place.outline("truth").rows:
@@ -87,8 +86,7 @@ def check_identifiers(
     notes.findings += all_found(place.divide(people, ("person",), in_metadata)).findings
     _check_other_columns(place, promise, people, rows, notes)
     forms = place.each(people, disguises, FORMS)
-    rows = place.each(rows, lambda rows: rows.only(*shape), shape)
-    marks = shape | {"raw": bool, "disguised": bool, "hashed": bool}
+    marks = place.shape(rows) | {"raw": bool, "disguised": bool, "hashed": bool}
     rows = place.both(forms, rows, ("pseudonym",), pseudonyms.unmasked, marks)
     hashes = _hashes(place, promise, known, rows)
     return place.each(rows, lambda rows: rows.having(hashed=pseudonyms.marked(rows["pseudonym"], hashes)), marks)
@@ -98,7 +96,7 @@ def _check_other_columns(place: Place, promise: ZPromise, people: Table, rows: T
     """Warn if an identifier of the truth is in a carried or unexpected column."""
     own = {promise.person, promise.time, *(attribute.name for attribute in promise.attributes)}
     others = [f"released {name}" for name in place.outline("release").columns if name not in own]
-    shape: Columns = {"row": int, "named": bool, **dict.fromkeys(others, str)}
+    shape: Shape = {"row": int, "named": bool, **dict.fromkeys(others, str)}
     rows = place.each(rows, lambda rows: rows.having(named=np.zeros(len(rows), np.bool_)).only(*shape), shape)
     for name in others:
         known = place.each(people, partial(_as_column, name), {name: str})
@@ -133,7 +131,7 @@ def _hashes(place: Place, promise: ZPromise, known: Table, rows: Table) -> froze
 
 def _linked_people(rows: Relation) -> Relation:
     found = Relation({"row": rows["row"], "person": rows["person"], "epoch": rows["shown epoch"]})
-    return some(pseudonyms.is_linked(rows), found)
+    return kept(found, pseudonyms.is_linked(rows))
 
 
 def _people_within(epochs: Ints, rows: Relation) -> Relation:
@@ -162,17 +160,17 @@ def check_pseudonyms(place: Place, promise: ZPromise, rows: Table, notes: Notes)
     notes.findings += found.findings
     notes.metrics["released_rows"] = place.outline("release").rows
     notes.metrics["pseudonyms"] = found.sums.get("pseudonyms", 0)
-    shape: Columns = {"row": int, "pseudonym": str}
+    shape: Shape = {"row": int, "pseudonym": str}
     names = place.each(rows, lambda rows: rows.only(*shape), shape)
     different = place.regroup(names, ("pseudonym",), pseudonyms.first_of_each, shape)
     first = place.along(different, ("row",), patterns.first_pseudonyms)
     notes.findings += look(first, (patterns.uneven_digits, patterns.shared_halves, patterns.counted_up))
     if has_truth:
         columns = {"row": int, "pseudonym": str, "shown epoch": int, "readable": bool} | LINK
-        linked = place.each(rows, lambda rows: some(pseudonyms.is_linked(rows), rows.only(*columns)), columns)
+        linked = place.each(rows, lambda rows: kept(rows.only(*columns), pseudonyms.is_linked(rows)), columns)
         parts = place.divide(linked, ("person",), _of_people)
         notes.findings += all_found(part for part, _ in parts).findings
-        same = sum((kept for _, kept in parts), np.zeros(33, np.int64))
+        same = sum((same for _, same in parts), np.zeros(33, np.int64))
         notes.findings += patterns.kept_parts(NO_ROWS, same[:-1], int(same[-1]))
 
 
@@ -192,7 +190,7 @@ def check_carried(place: Place, policy: Policy, promise: ZPromise, rows: Table, 
     person = "pseudonym" if unlinked else "person"
     classes = [f"released {attribute.name}" for attribute in promise.attributes]
     columns = [f"released {name}" for name in carry]
-    shape: Columns = {"row": int, "someone": str, **dict.fromkeys((*classes, *columns), str)}
+    shape: Shape = {"row": int, "someone": str, **dict.fromkeys((*classes, *columns), str)}
     table = place.each(rows, partial(_of_someone, person, shape), shape)
     z = min(attribute.z for attribute in promise.attributes)
 
@@ -205,12 +203,12 @@ def check_carried(place: Place, policy: Policy, promise: ZPromise, rows: Table, 
     note_identifying(found, joint, carry, (), ("z", z), people, notes, allowed=allowed)
 
 
-def _of_someone(person: str, shape: Columns, rows: Relation) -> Relation:
+def _of_someone(person: str, shape: Shape, rows: Relation) -> Relation:
     is_someone = rows["readable"] & (rows.codes(person) >= 0)
-    return some(is_someone, rows.having(someone=rows[person]).only(*shape))
+    return kept(rows.having(someone=rows[person]).only(*shape), is_someone)
 
 
 def _crowds_of(by: tuple[str, ...], classes: list[str], z: int, rows: Relation) -> ColumnCrowds:
-    rows = picked(rows, order_of(rows["row"]))
+    rows = rows.ordered("row")
     value, of_class = (combined([rows.codes(name) for name in names], len(rows)) for names in (by, classes))
     return measure_crowds(value, rows.codes("someone"), of_class, rows["row"], z)

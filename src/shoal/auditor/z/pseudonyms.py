@@ -1,13 +1,10 @@
-"""Check the pseudonyms that replace persons: are they random, and kept within their epoch?
+"""Check the pseudonyms that replace persons: their form, whether they hide the person, whether they end with the epoch.
 
-Every test of patterns reports honest pseudonyms (independent and uniform over 32 hex digits) with a probability below
-1e-10 for up to ten million of them.
+Patterns that show how they were made are looked for in `patterns`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import compress
@@ -22,15 +19,11 @@ from shoal.auditor.counting import combined
 from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.relation import Relation, Texts
-from shoal.auditor.sorting import firsts, order_of
-from shoal.auditor.z.evidence import picked, some
+from shoal.auditor.rows.texts import kept
+from shoal.auditor.sorting import firsts
 from shoal.auditor.z.promise import ZPromise
 
-_LOOKED_AT: Final = 200_000
-"""Patterns are looked for in this many pseudonyms, the first ones."""
 _PSEUDONYM: Final = "^[0-9a-f]{32}$"
-_NOT_PLAIN: Final = re.compile("[^0-9a-z]")
-_PLAIN_HASHES: Final = (hashlib.md5, hashlib.sha1, hashlib.sha256, hashlib.sha512)
 
 of_pseudonyms = partial(check, families=("z",), by="value")
 of_people = partial(check, families=("z",), by="person", needs=("truth",))
@@ -185,8 +178,7 @@ def has_several(key: Ints, other: Ints, among: Bools) -> Bools:
 
 def first_of_each(rows: Relation) -> Relation:
     """Every pseudonym once, at the first row that has it."""
-    rows = some(is_well_formed(rows["pseudonym"]), rows)
-    rows = picked(rows, order_of(rows["row"]))
+    rows = kept(rows, is_well_formed(rows["pseudonym"])).ordered("row")
     return rows.take(np.sort(firsts(rows.codes("pseudonym"))))
 
 

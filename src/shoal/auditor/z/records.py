@@ -9,10 +9,11 @@ import numpy as np
 
 from shoal.auditor.checks import check
 from shoal.auditor.findings import Severity
-from shoal.auditor.reading.columns import Bools, plain
-from shoal.auditor.relation import Relation, Texts
+from shoal.auditor.reading.columns import Bools
+from shoal.auditor.relation import Relation
+from shoal.auditor.rows.texts import same_values
 from shoal.auditor.trace import DEAD, RELEASED, VERDICTS
-from shoal.auditor.z.evidence import NO_EPOCH, numbered
+from shoal.auditor.z.evidence import NO_EPOCH
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import ZPromise
 
@@ -168,14 +169,8 @@ def wrong_time(rows: Relation, *_: Any) -> Bools:
 def wrong_carry(rows: Relation, promise: ZPromise, *_: Any) -> Any:
     other = np.zeros(len(rows), np.bool_)
     for name in promise.carry:
-        known, shown = same_spelling(rows[f"true {name}"], rows[f"released {name}"])
-        other |= known != shown
+        other |= ~same_values(rows[f"true {name}"], rows[f"released {name}"])
     return other & (rows["row"] >= 0) & (rows["record"] >= 0)
-
-
-def same_spelling(*columns: Texts) -> tuple[Any, ...]:
-    """Number the values of two columns, whatever spelling each uses."""
-    return tuple(numbered(*(column.mapped(map(plain, column.texts)) for column in columns))[1])
 
 
 ALL: Final = (trace_verdict, trace_row, decided_twice, unusable_accepted, no_reason, unknown_reason, wrong_reason, lost,

@@ -110,7 +110,7 @@ def _allowed(known: Relation, rows: Relation) -> Relation:
 
 def _odd(is_time: bool, is_mixed: bool, rows: Relation) -> list[int]:  # noqa: FBT001
     """The rows that spell their value differently from most rows that have it."""
-    rows = rows.take(np.argsort(rows["row"]))
+    rows = rows.ordered("row")
     code, spelling = dense(rows["number"], rows.codes("value")), rows.codes("spelling")
     is_null = (rows["number"] == 0) & (rows.codes("value") < 0) & ~is_time
     code = np.where(is_null | (rows["number"] == _NO_TIME), -1, code)

@@ -18,8 +18,8 @@ import numpy as np
 from shoal.auditor.checks import Found, check, look
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation
+from shoal.auditor.rows.texts import shared_numbers
 from shoal.auditor.z.crowds import held_back
-from shoal.auditor.z.evidence import numbered
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import Target, ZPromise
 
@@ -112,7 +112,7 @@ def _values(promise: ZPromise, clock: Clock, rows: Relation) -> Iterator[tuple[i
         parts.append((first, -1, np.full(len(first), _NO_VALUE), False))
     for column, attribute in enumerate(promise.attributes):
         name = attribute.name
-        true, shown = numbered(rows[f"true {name}"], rows[f"released {name}"])[1]
+        true, shown = shared_numbers(rows[f"true {name}"], rows[f"released {name}"])[1]
         held = np.flatnonzero(rows[f"held {name}"])
         first = _first_of(released[shown[released] >= 0], start, epoch, person, shown)
         parts += [(held, column, true[held], True), (first, column, shown[first], False)]

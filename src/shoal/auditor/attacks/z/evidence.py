@@ -15,9 +15,10 @@ from shoal.auditor.evidence import read_evidence
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.rows.texts import shared_numbers
 from shoal.auditor.trace import RELEASED
-from shoal.auditor.z.evidence import numbered, read_entries, read_records, read_released
-from shoal.auditor.z.membership import matched
+from shoal.auditor.z.evidence import read_entries, read_records, read_released
+from shoal.auditor.z.membership import linked
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.errors import PolicyError
 
@@ -121,18 +122,18 @@ def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, s
 
 def _align(place: Here, promise: ZPromise) -> tuple[Aligned, Ints]:
     """The release and the truth with common codes, and the record of every released row; -1 if it is not known."""
-    shown, known = read_released(place, promise)[0], read_records(place, promise)
-    _, (person, pseudonym) = numbered(known["person"], shown["pseudonym"])
+    shown, known = read_released(place, promise), read_records(place, promise)
+    _, (person, pseudonym) = shared_numbers(known["person"], shown["pseudonym"])
     values = {}
     for attribute in promise.attributes:
-        labels, (truth, released) = numbered(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
+        labels, (truth, released) = shared_numbers(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
         values[attribute.name] = Values(truth, released, Paths(labels, attribute.hierarchy))
     aligned = Aligned(known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values)
     if {"row", "verdict"} <= set(place.outline("trace").columns):
         entries, apart = read_entries(place, promise)
         if not apart:
             return aligned, np.maximum(entries["record"][entries["verdict"] == RELEASED], -1)
-    return aligned, matched(promise, known.having(at=known["time"]), shown)["record"]
+    return aligned, linked(promise, known.having(at=known["time"]), shown)["record"]
 
 
 def _shifted(code: Ints, by: int) -> Ints:
