@@ -146,7 +146,21 @@ def place_of(wanted: Ints, known: Ints) -> Ints:
     """For every wanted number the first place that it has among the known ones; -1 if it is not there."""
     if not len(known) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(known, kind="stable")
-    ordered = known[order]
-    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[at] == wanted, order[at], -1)
+    if not (known[1:] > known[:-1]).all():
+        order = np.argsort(known, kind="stable")
+        return np.append(order, -1)[place_of_rising(wanted, known[order])]
+    if known[-1] - known[0] == len(known) - 1:
+        return np.where((wanted >= known[0]) & (wanted <= known[-1]), wanted - known[0], -1)
+    return place_of_rising(wanted, known)
+
+
+def place_of_rising(wanted: Ints, known: Ints) -> Ints:
+    """The same where known ones are sorted. Looking up in order is many times faster."""
+    if not len(known):
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(wanted)
+    asked = wanted[order]
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    found = np.empty(len(wanted), np.int64)
+    found[order] = np.where(known[at] == asked, at, -1)
+    return found

@@ -113,22 +113,10 @@ def matched(left: Relation, right: Relation, by: str) -> Relation:
     Where there is none, numbers are -1, fractions NaN, marks False and texts missing.
     """
     wanted, known = left[by], right[by]
-    if np.array_equal(wanted, known) and _rise(known):
+    if np.array_equal(wanted, known) and (known[1:] > known[:-1]).all():
         return left.having(**{name: right[name] for name in right if name != by})
-    place = _counted_on(wanted, known) if _counts_on(known) else place_of(wanted, known)
+    place = place_of(wanted, known)
     return left.having(**{name: _taken(right[name], place) for name in right if name != by})
-
-
-def _rise(numbers: Ints) -> bool:
-    return bool((numbers[1:] > numbers[:-1]).all())
-
-
-def _counts_on(numbers: Ints) -> bool:
-    return len(numbers) > 0 and bool((numbers[1:] - numbers[:-1] == 1).all())
-
-
-def _counted_on(wanted: Ints, known: Ints) -> Ints:
-    return np.where((wanted >= known[0]) & (wanted <= known[-1]), wanted - known[0], -1)
 
 
 def _taken(column: Any, place: Ints) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import Check, look
+from shoal.auditor.checks import look
 from shoal.auditor.engine import Place
 from shoal.auditor.findings import AuditReport, Notes, Severity
 from shoal.auditor.policy import Policy
@@ -52,14 +51,14 @@ _NO_PARTITION: Final = (
 
 @sets_check("no-rows", "The release has no row.", by="none", severity=Severity.WARNING,
             advice="There was nothing to check. Look whether this is the right file.")  # fmt: skip
-def no_rows(_: Relation, rows: int) -> int:
+def no_rows(rows: int) -> int:
     """Warn if nothing was released."""
     return int(not rows)
 
 
 @sets_check("record-missing", "The release has no row.", by="none", needs=("truth",),
             advice="People of the truth are not in the release. Give the release of this truth.")  # fmt: skip
-def nothing_released(_: Relation, truth: Records) -> int:
+def nothing_released(truth: Records) -> int:
     """Count the records with an item that may be released."""
     return truth.counts.records - int(truth.counts.of_size[:1].sum())
 
@@ -69,7 +68,7 @@ def nothing_released(_: Relation, truth: Records) -> int:
     by="none", needs=("truth",), severity=Severity.WARNING,
     advice="These items are left out for everyone. Add them to what generalizes items if they should be published.",
 )  # fmt: skip
-def unknown_items(_: Relation, used: Ints, is_known: Bools) -> int:
+def unknown_items(used: Ints, is_known: Bools) -> int:
     """Count the items that people have and nothing generalizes."""
     return int(((used > 0) & ~is_known).sum())
 
@@ -102,13 +101,9 @@ class _Audit:
             self._check_truth()
             return
         self.notes.counts_rows = self.policy.section("stream").get("person") == "row"
-        self._look((no_rows,), self.release.counts.records)
+        self.notes.findings += no_rows(self.release.counts.records)
         self._check_blocks(None)
         self.notes.skip(_NO_TRUTH)
-
-    def _look(self, checks: Sequence[Check], *given: Any) -> None:
-        """Look at what is not about single rows."""
-        self.notes.findings += look(Relation(), checks, *given)
 
     # ---- the release alone
 
@@ -170,7 +165,7 @@ class _Audit:
             check_empty(self.certificate, truth.counts.longest, notes)
         self._check_blocks(truth)
         if not self.release.counts.records:
-            self._look((nothing_released,), truth)
+            self.notes.findings += nothing_released(truth)
             return
         placed = join_trace(truth, self.release.counts.records, notes) if self.place.has("trace") else None
         if placed is not None:
@@ -187,7 +182,7 @@ class _Audit:
         if self.promise.generalization.way is None and self.blocks is not None:
             names = frozenset(listed(self.blocks))
         is_known = np.array([names is None or item in names for item in truth.labels], np.bool_)
-        self._look((unknown_items,), used, is_known)
+        self.notes.findings += unknown_items(used, is_known)
         keep, least = is_known, self.promise.drop_rare
         if least is not None:
             is_rare = is_known & (used > 0) & (used < least)
@@ -245,10 +240,10 @@ class _Audit:
 
     def _report_itemsets(self, size: int, found: Measured) -> None:
         promise = self.promise
-        self._look((itemset_below_k,), size, found.below, promise)
+        self.notes.findings += itemset_below_k(size, found.below, promise)
         if promise.sigma[size - 1] < 1:
             for adversary in promise.adversaries:
-                self._look((sigma_broken,), size, found, adversary, promise)
+                self.notes.findings += sigma_broken(size, found, adversary, promise)
         elif not found.is_counted and not self._is_settled_by_labels(size):
             note_sampled(size, self.notes)
 

@@ -11,10 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from shoal.auditor.checks import look
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
-from shoal.auditor.relation import Relation
 from shoal.auditor.sets.promise import RELEASED_COLUMN, Generalization, SetPromise, parts
 from shoal.auditor.sets.records import sets_check
 from shoal.errors import InputError
@@ -80,13 +78,13 @@ _MOVED: Final = "Readers cannot know what a label stands for. Publish the blocks
 
 
 @sets_check("item-in-two-blocks", "The blocks file lists items in two blocks.", by="none", advice=_MOVED)
-def in_two_blocks(_: Relation, blocks: Blocks) -> int:
+def in_two_blocks(blocks: Blocks) -> int:
     """Count the items of more than one block."""
     return sum(len(set(items)) for items in blocks.values()) - len(listed(blocks))
 
 
 @sets_check("item-in-two-blocks", "Blocks overlap, and none contains the other.", by="none", advice=_MOVED)
-def overlapping(_: Relation, blocks: Blocks) -> int:
+def overlapping(blocks: Blocks) -> int:
     """Count the pairs of blocks that share an item although neither contains the other."""
     own = {label: frozenset(items) for label, items in blocks.items()}
     holders: dict[str, list[str]] = {}
@@ -98,13 +96,13 @@ def overlapping(_: Relation, blocks: Blocks) -> int:
 
 
 @sets_check("item-without-label", "Items are in no block of the blocks file.", by="none", advice=_MOVED)
-def in_no_block(_: Relation, blocks: Blocks, items: Set[str]) -> int:
+def in_no_block(blocks: Blocks, items: Set[str]) -> int:
     """Count the items that no block lists."""
     return len(items - listed(blocks))
 
 
 @sets_check("foreign-item", "The blocks file lists items that do not exist.", by="none", advice=_MOVED)
-def foreign(_: Relation, blocks: Blocks, items: Set[str]) -> int:
+def foreign(blocks: Blocks, items: Set[str]) -> int:
     """Count the listed items that are none of the items."""
     return len(listed(blocks) - items)
 
@@ -112,7 +110,7 @@ def foreign(_: Relation, blocks: Blocks, items: Set[str]) -> int:
 @sets_check(
     "blocks-differ", "Blocks differ from the items under their labels in the hierarchy.", by="none", advice=_MOVED
 )
-def differing_blocks(_: Relation, blocks: Blocks, generalization: Generalization, items: Set[str]) -> int:
+def differing_blocks(blocks: Blocks, generalization: Generalization, items: Set[str]) -> int:
     """Count the blocks that do not list exactly the items under their label."""
     assert generalization.hierarchy is not None
     below: dict[str, set[str]] = {label: set() for label in blocks}
@@ -128,7 +126,7 @@ def differing_blocks(_: Relation, blocks: Blocks, generalization: Generalization
     "not-contiguous", "Blocks are not connected in the graph.", by="none", needs=("generalize",),
     advice="A label is promised to be one area of the graph. Run the method again; do not join labels by hand.",
 )  # fmt: skip
-def torn(_: Relation, blocks: Blocks, generalization: Generalization) -> int:
+def torn(blocks: Blocks, generalization: Generalization) -> int:
     """Count the blocks of more than one connected part."""
     label_of = {item: label for label, items in blocks.items() for item in items}
     known = {item: label for item, label in label_of.items() if item in (generalization.names or ())}
@@ -150,25 +148,25 @@ def check_blocks(blocks: Blocks, promise: SetPromise, seen: Set[str] | None, not
 
     Where rare items are dropped, the blocks must list exactly those that are not.
     """
-    generalization, none = promise.generalization, Relation()
+    generalization = promise.generalization
     if not promise.is_local:
-        notes.findings += look(none, (in_two_blocks,), blocks)
+        notes.findings += in_two_blocks(blocks)
         if generalization.way is None:
             return
     names, has_all = generalization.names, promise.drop_rare is None
     known = names if names is not None and has_all else seen
     lost = seen if promise.is_local else known
     added = names if known is None and not promise.is_local else known  # without a truth, what was dropped is unknown
-    notes.findings += [] if lost is None else look(none, (in_no_block,), blocks, lost)
-    notes.findings += [] if added is None else look(none, (foreign,), blocks, added)
+    notes.findings += [] if lost is None else in_no_block(blocks, lost)
+    notes.findings += [] if added is None else foreign(blocks, added)
     if generalization.hierarchy is not None:
         items = listed(blocks) if known is None else known
-        notes.findings += look(none, (differing_blocks,), blocks, generalization, items)
+        notes.findings += differing_blocks(blocks, generalization, items)
         return
     if promise.is_local:
-        notes.findings += look(none, (overlapping,), blocks)
+        notes.findings += overlapping(blocks)
     elif generalization.way == "graph":
-        notes.findings += look(none, (torn,), blocks, generalization)
+        notes.findings += torn(blocks, generalization)
     if generalization.way == "places" and not promise.is_local:
         notes.skip("Whether places are contiguous was not checked: the auditor computes no maps.")
     elif generalization.way != "graph" or promise.is_local:

@@ -16,7 +16,6 @@ import numpy as np
 from shoal.auditor.checks import Answer
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.lines import once
-from shoal.auditor.relation import Relation
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Counts, Records, Sets, sets_check
 from shoal.errors import InputError
@@ -117,7 +116,7 @@ def _share(value: Any) -> float:
     "certificate-differs", "The certificate does not fit the policy or the release.", by="none",
     advice="Do not rely on the certificate: it is of another policy or release, or was changed. Publish again.",
 )  # fmt: skip
-def certificate_differs(_: Relation, what: str) -> Answer:
+def certificate_differs(what: str) -> Answer:
     """Report what differs; `what` is empty if nothing does."""
     return Answer(count=int(bool(what)), sentence=f"The certificate does not fit: {what}.")
 
@@ -143,7 +142,7 @@ def check_empty(found: Certificate, longest: int, notes: Notes) -> None:
 
 
 def _report(faults: Iterable[str], notes: Notes) -> None:
-    notes.findings += [finding for fault in faults for finding in certificate_differs(Relation(), fault)]
+    notes.findings += [finding for fault in faults for finding in certificate_differs(fault)]
 
 
 def check_binding(found: Certificate, release: Records, notes: Notes) -> None:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.sets.records import Records, Sets, ordered
+from shoal.auditor.relation import Relation, Shape, place_of_rising
+from shoal.auditor.sets.records import Records, Sets
 
 SORTED_BUDGET = 20_000_000
 """Up to this many subsets are sorted in memory; up to TABLE_BUDGET, counted in a table if it fits."""
@@ -53,7 +53,7 @@ class Tally:
         """Return the supports of sets given as rows of rising labels; 0 for sets that no record contains."""
         known = np.all((labels >= 0) & (labels < self.base), axis=1)
         asked = _encoded(labels * known[:, np.newaxis], self.base)
-        place = find(self.codes, asked)
+        place = place_of_rising(asked, self.codes)
         return np.where(known & (place >= 0), np.append(self.supports, 0)[place], 0)
 
     def decoded(self, start: int, end: int) -> Ints:
@@ -63,18 +63,6 @@ class Tally:
         for digit in range(self.size - 1, -1, -1):
             left, labels[:, digit] = np.divmod(left, self.base)
         return labels
-
-
-def find(rising: Ints, asked: Ints) -> Ints:
-    """Return the positions of the asked numbers; -1 for missing ones."""
-    if not len(rising):
-        return np.full(len(asked), -1, np.int64)
-    order = np.argsort(asked)  # looking up in order is many times faster
-    wanted = asked[order]
-    place = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
-    found = np.empty(len(asked), np.int64)
-    found[order] = np.where(rising[place] == wanted, place, -1)
-    return found
 
 
 def _encoded(labels: Ints, base: int) -> Ints:
@@ -102,7 +90,7 @@ def _add_up(counts: Relation) -> Relation:
     code = counts["code"]
     if (code[1:] > code[:-1]).all():
         return counts
-    counts = ordered(counts, "code")
+    counts = counts.ordered("code")
     first = np.flatnonzero(np.diff(counts["code"], prepend=-1))
     return Relation({"code": counts["code"][first], "support": np.add.reduceat(counts["support"], first)})
 
@@ -169,7 +157,7 @@ def marked_subsets(sets: Sets, size: int, marked: Ints) -> Ints:
         return counts
     for some in _batches(occurrences(sets, size)):
         owner, codes = (np.concatenate(arrays) for arrays in zip(*some, strict=True))
-        counts += np.bincount(owner[find(marked, codes) >= 0], minlength=len(sets))
+        counts += np.bincount(owner[place_of_rising(codes, marked) >= 0], minlength=len(sets))
     return counts
 
 
@@ -193,7 +181,7 @@ def chance_per_person(of_size: Ints, size: int, hits: Ints) -> float:
     return math.fsum(int(hits[at]) / math.comb(at, size) for at in range(size, len(hits))) / able if able else 0.0
 
 
-def distinct(labels: Ints) -> Iterator[tuple[Bools, Ints]]:
+def by_length(labels: Ints) -> Iterator[tuple[Bools, Ints]]:
     """Sort rows of labels and drop repeats: yield (which rows, their labels) for every remaining number of labels."""
     ordered = np.sort(labels, axis=1)
     first = np.ones(ordered.shape, np.bool_)

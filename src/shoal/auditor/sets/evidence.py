@@ -18,11 +18,11 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.files import read
-from shoal.auditor.reading.outline import Outline
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.released_columns import check_columns
+from shoal.auditor.rows.reading import require_columns
 from shoal.auditor.sets.promise import SetPromise, read_set_promise
 from shoal.auditor.sets.reading import (
     Entries,
@@ -33,8 +33,8 @@ from shoal.auditor.sets.reading import (
     separator_of,
     unfit_rows,
 )
-from shoal.auditor.sets.records import RELEASED, TRUTH, Records, different, once, ordered, sets_check
-from shoal.errors import InputError
+from shoal.auditor.sets.records import RELEASED, TRUTH, Records, once, sets_check
+from shoal.auditor.sorting import distinct, firsts
 
 _ENTRIES: Final[Shape] = {"row": int, "entry": int, "label": str, "fits": bool}
 """A row for every label of a row of a file, and one without label for every row that has none."""
@@ -94,13 +94,10 @@ class _Survey:
 
 
 def _survey(checks: Sequence[Check], part: Relation) -> _Survey:
-    part = ordered(part, "row", "entry")
+    part = part.ordered("row", "entry")
     texts, codes = part["label"].texts, part.codes("label")
-    first = np.full(len(texts) + 1, -1)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    known = np.flatnonzero(first[:-1] >= 0)
-    unfit, places = len(np.unique(part["row"][~part["fits"]])), first[known]
-    labels = [texts[code] for code in known.tolist()]
+    unfit, places = len(np.unique(part["row"][~part["fits"]])), firsts(codes)
+    labels = [texts[code] for code in codes[places].tolist()]
     return _Survey(labels, part["row"][places], part["entry"][places], unfit, Found(look(part, checks)))
 
 
@@ -175,7 +172,7 @@ def _numbered_rows(number: dict[str, int], key: str, part: Relation) -> Relation
 
 def _records(owner: Ints, label: Ints, labels: int) -> tuple[Ints, Ints]:
     """The different labels of every record, in order."""
-    record, label = np.divmod(different(owner * (labels + 1) + label + 1), labels + 1)
+    record, label = np.divmod(distinct(owner * (labels + 1) + label + 1), labels + 1)
     return record, label - 1
 
 
@@ -187,11 +184,10 @@ def read_truth(place: Place, policy: Policy, promise: SetPromise, notes: Notes) 
     outline, person = place.outline("truth"), promise.person
     notes.counts_rows = counts_rows(policy, outline)
     by_person = person in outline.columns
-    if len(outline):
-        _require(promise.item, outline)
+    require_columns(place, promise.item)
     needs_person = person and not by_person and len(outline) and outline.columns != (promise.item,)
     if needs_person and not all(place.facts("truth", partial(_has_lists, promise.item))):
-        _require(str(person), outline)
+        require_columns(place, str(person))
     work = partial(_true_entries, policy, promise.item, person if by_person else None)
     key, shape = ("person", {**_ENTRIES, "person": str}) if by_person else ("row", _ENTRIES)
     entries = place.read("truth", work, shape)
@@ -205,11 +201,6 @@ def read_truth(place: Place, policy: Policy, promise: SetPromise, notes: Notes) 
     ranges = sorted(one for part in place.divide(table, ("range",), _people_in_ranges) for one in part.items())
     starts = dict(zip((at for at, _ in ranges), np.cumsum([0, *(count for _, count in ranges)]).tolist(), strict=False))
     return Records(place, place.regroup(table, ("range",), partial(_in_order, starts), TRUTH), "record", labels)
-
-
-def _require(column: str, truth: Outline) -> None:
-    if column not in truth.columns:
-        raise InputError(f"truth: no column {column}; check the policy and the file")
 
 
 def _has_lists(column: str, rows: Rows) -> bool:
@@ -230,7 +221,7 @@ def _true_entries(policy: Policy, item: str, person: str | None, rows: Rows, fir
 
 def _of_people(number: dict[str, int], part: Relation) -> Relation:
     """The items of every person with a usable row, whose record begins where the person first appears."""
-    part = ordered(part, "row")
+    part = part.ordered("row")
     person = part.codes("person")
     first = np.full(len(part["person"].texts) + 1, -1)
     first[person[::-1]] = part["row"][::-1]
@@ -246,7 +237,7 @@ def _people_in_ranges(part: Relation) -> dict[int, int]:
 
 def _in_order(starts: dict[int, int], part: Relation) -> Relation:
     """Number the records of some ranges: how many people appear before?"""
-    part = ordered(part, "first")
+    part = part.ordered("first")
     first, turn = np.unique(part["first"], return_inverse=True)
     begins = np.unique(first // _RANGE, return_index=True, return_inverse=True)
     start = np.array([starts[number] for number in begins[0].tolist()], np.int64)[begins[2]]

@@ -16,7 +16,7 @@ from shoal.auditor.findings import Notes, Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape, place_of
 from shoal.auditor.sets.partition import Partition
-from shoal.auditor.sets.records import Records, Sets, collect, ordered, sets_check
+from shoal.auditor.sets.records import Records, Sets, collect, sets_check
 
 _SHOWN: Final[Shape] = {"row": int, "high": int, "low": int}
 _EXPECTED: Final[Shape] = {"record": int, **_SHOWN, "is_sure": bool, "is_empty": bool}
@@ -39,14 +39,14 @@ def of_no_record(rows: Relation) -> Bools:
 
 
 @sets_check("record-missing", "Records of the truth were not released.", by="none", needs=("truth",), advice=_UNTRUE)
-def fewer_rows(_: Relation, lost: int, differing: int) -> int:
+def fewer_rows(lost: int, differing: int) -> int:
     """Count the records whose image is missing, without those that a row that is no image may stand for."""
     return lost - min(lost, differing)
 
 
 @sets_check("record-added", "More records were released than the truth has.", by="none", needs=("truth",),
             advice=_UNTRUE)  # fmt: skip
-def more_rows(_: Relation, lost: int, differing: int) -> int:
+def more_rows(lost: int, differing: int) -> int:
     """Count the rows that are no image, without those that may stand for a record whose image is missing."""
     return differing - min(lost, differing)
 
@@ -56,7 +56,7 @@ def more_rows(_: Relation, lost: int, differing: int) -> int:
     severity=Severity.WARNING,
     advice="Anyone who knows the order of the input knows whose each row is. Publish what the method wrote.",
 )  # fmt: skip
-def in_input_order(_: Relation, expected: bytes, shown: bytes, several: bool) -> int:  # noqa: FBT001
+def in_input_order(expected: bytes, shown: bytes, several: bool) -> int:  # noqa: FBT001
     """Compare digests of both sides in order, if not all rows are alike."""
     return int(several and expected == shown)
 
@@ -101,7 +101,7 @@ def check_image(
     if is_file:
         wanted, _ = place.along(expected, ("record",), _sequence)
         there, several = place.along(shown, ("row",), _sequence)
-        notes.findings += look(Relation(), (in_input_order,), wanted, there, several)
+        notes.findings += in_input_order(wanted, there, several)
 
 
 def _sequence(batches: Iterator[Relation]) -> tuple[bytes, bool]:
@@ -142,13 +142,13 @@ def _check_as_multisets(place: Place, expected: Table, shown: Table, notes: Note
     found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, "an")))
     lost, differing = found.sums["lost"], found.sums["differing"]
     notes.findings += found.findings
-    notes.findings += look(Relation(), (fewer_rows, more_rows), lost, differing)
+    notes.findings += fewer_rows(lost, differing) + more_rows(lost, differing)
     notes.metrics["records_that_differ"] = max(lost, differing)
 
 
 def _compare_sets(expected: Relation, shown: Relation) -> Relation:
     """Records with an item of unknown label may be missing, and so may empty ones; row -1 tells how many others are."""
-    shown = ordered(shown, "row")
+    shown = shown.ordered("row")
     wanted, there = pair_codes((expected["high"], expected["low"]), (shown["high"], shown["low"]))
     binding = expected["is_sure"] & ~expected["is_empty"]
     absent, extra = surplus(wanted[binding], there)

@@ -11,11 +11,11 @@ import numpy as np
 from shoal.auditor.checks import Answer
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
-from shoal.auditor.relation import Relation
+from shoal.auditor.relation import Relation, place_of_rising
 from shoal.auditor.sets.blocks import Blocks, own_labels
-from shoal.auditor.sets.counting import find
 from shoal.auditor.sets.promise import Generalization, SetPromise
-from shoal.auditor.sets.records import TRUTH, Look, Records, different, look_at, once, ordered, sets_check
+from shoal.auditor.sets.records import TRUTH, Look, Records, look_at, once, sets_check
+from shoal.auditor.sorting import distinct
 
 _UNEXPLAINED: Final = "Readers cannot know what the label stands for. Run the method again, and publish what it wrote."
 _NESTED: Final = "An item is published in two ways, which tells more than either label. Run the method again."
@@ -116,8 +116,8 @@ def matches(entries: Relation, rows: Relation, labels_of: list[list[int]]) -> tu
     turn = np.arange(len(entry)) - np.repeat(np.cumsum(width) - width, width)
     label = flat[starts[entries["label"][entry]] + turn]
     base = int(max(rows["label"].max(initial=0), flat.max(initial=0))) + 1
-    shown = ordered(rows.take(rows["label"] >= 0), "row", "label")
-    found = find(shown["row"] * base + shown["label"], entries["row"][entry] * base + label) >= 0
+    shown = rows.take(rows["label"] >= 0).ordered("row", "label")
+    found = place_of_rising(entries["row"][entry] * base + label, shown["row"] * base + shown["label"]) >= 0
     return entry[found], label[found]
 
 
@@ -147,7 +147,7 @@ def read_published(truth: Records, release: Records, above: Above, notes: Notes)
     published = place.both(truth.table, release.table, ("row",), work, {**TRUTH, "shown": int})
     notes.findings += look_at(place, published, [(not_published,)])
     parts = place.divide(published, ("row",), partial(_kinds, base))
-    kinds = different(np.concatenate([np.zeros(0, np.int64), *parts]))
+    kinds = distinct(np.concatenate([np.zeros(0, np.int64), *parts]))
     table = place.each(published, partial(_as_kinds, kinds, base), TRUTH)
     items = [truth.labels[item] for item in (kinds // base).tolist()]
     return Records(place, table, "record", items), kinds % base - 1

@@ -13,7 +13,7 @@ from shoal.auditor.checks import Answer, Found, all_found, look
 from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
-from shoal.auditor.sets.counting import Tally, chance_per_person, distinct, is_countable, marked_subsets, tally
+from shoal.auditor.sets.counting import Tally, by_length, chance_per_person, is_countable, marked_subsets, tally
 from shoal.auditor.sets.promise import SetPromise
 from shoal.auditor.sets.records import Records, Sets, sets_check
 from shoal.auditor.sets.sampling import Supports, draw_by_person, draw_itemsets, interval, seeded_generator
@@ -41,7 +41,7 @@ def below_k(rows: Relation, size: int, promise: SetPromise) -> Answer:
     needs=("truth",),
     advice=f"Whoever knows these items of a person finds that person among fewer than k records. {_AGAIN}",
 )  # fmt: skip
-def itemset_below_k(_: Relation, size: int, below: int, promise: SetPromise) -> Answer:
+def itemset_below_k(size: int, below: int, promise: SetPromise) -> Answer:
     """Count the itemsets below k, if every itemset was promised k records."""
     sentence = f"Itemsets of size {size} share their image with fewer than k = {promise.k[size - 1]} records."
     return Answer(count=below if promise.sigma[size - 1] == 1 else 0, sentence=sentence)
@@ -52,7 +52,7 @@ def itemset_below_k(_: Relation, size: int, below: int, promise: SetPromise) -> 
     needs=("truth",),
     advice=f"More people than promised can be found by a few known items. {_AGAIN}",
 )  # fmt: skip
-def sigma_broken(_: Relation, size: int, found: Measured, adversary: str, promise: SetPromise) -> Answer:
+def sigma_broken(size: int, found: Measured, adversary: str, promise: SetPromise) -> Answer:
     """Compare a lower bound of the share below k with what sigma allows; count the sets below k."""
     low, allowed = found.shares[adversary].low, 1 - promise.sigma[size - 1]
     how = "" if found.is_counted else " (lower bound, 99.9% sure)"
@@ -215,7 +215,7 @@ def image_supports(found: Tally, label_of: Ints, released: Callable[[int], Tally
     supports = np.empty(len(found.codes), np.int64)
     for start in range(0, len(supports), _AT_ONCE):
         part = supports[start : start + _AT_ONCE]
-        for rows, labels in distinct(label_of[found.decoded(start, start + _AT_ONCE)]):
+        for rows, labels in by_length(label_of[found.decoded(start, start + _AT_ONCE)]):
             part[rows] = released(labels.shape[1]).of(labels)
     return supports
 

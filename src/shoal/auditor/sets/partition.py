@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.checks import Answer, look
+from shoal.auditor.checks import Answer
 from shoal.auditor.findings import Notes
 from shoal.auditor.hierarchies.hierarchy import Hierarchy
 from shoal.auditor.reading.columns import Bools, Ints
@@ -40,7 +40,7 @@ class Partition:
     "item-without-label", "Items of the truth have no released label.", by="none", needs=("truth",),
     advice="What these people have is not published although nothing says so. Run the method again.",
 )  # fmt: skip
-def without_label(_: Relation, partition: Partition, used: Bools, labels: int) -> int:
+def without_label(partition: Partition, used: Bools, labels: int) -> int:
     """Count the items that people have, whose label was not released; ``labels`` is how many were."""
     return int((used & (partition.label_of >= labels)).sum())
 
@@ -104,14 +104,14 @@ def find_partition(
         candidates = find_candidates(truth, release)
         if candidates is None:
             return None, none
-        notes.findings += look(Relation(), (split_items,), candidates)
+        notes.findings += split_items(candidates)
         partition, unclear = from_trace(items, labels, candidates)
         if unclear:
             notes.skip(
                 f"{unclear} items have several possible labels; sets with them were not checked: no blocks file."
             )
         return partition, np.asarray(~candidates.possible.any(axis=0))
-    notes.findings += look(Relation(), (without_label,), partition, used, len(labels))
+    notes.findings += without_label(partition, used, len(labels))
     return partition, idle_labels(partition, used, len(labels))
 
 
@@ -122,7 +122,7 @@ def find_partition(
     "item-in-two-blocks", "Items were released under more than one label.", by="none", needs=("truth", "trace"),
     advice="An item is published in two ways, which tells more than either label. Run the method again.",
 )  # fmt: skip
-def split_items(_: Relation, candidates: Candidates) -> int:
+def split_items(candidates: Candidates) -> int:
     """Count the items that no label accompanies in every record."""
     return int(((candidates.holders > 0) & ~candidates.possible.any(axis=1)).sum())
 

@@ -15,6 +15,7 @@ from shoal.auditor.engine import Here, Place, Table
 from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation, Shape
+from shoal.auditor.sorting import distinct
 
 T = TypeVar("T")
 RELEASED: Final[Shape] = {"row": int, "label": int}
@@ -58,33 +59,15 @@ def collect(owner: Ints, item: Ints, count: int, labels: Sequence[str], keep: Bo
     if keep is not None:
         owner, item = owner[keep], item[keep]
     base = max(len(labels), 1)
-    owner, item = np.divmod(different(owner * base + item), base)
+    owner, item = np.divmod(distinct(owner * base + item), base)
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=count), out=offsets[1:])
     return Sets(offsets, item, labels)
 
 
-def different(numbers: Ints) -> Ints:
-    """Return every number once, rising; at no cost if they are."""
-    if not (numbers[1:] <= numbers[:-1]).any():
-        return numbers
-    rising = np.sort(numbers)
-    found: Ints = rising[np.append(True, rising[1:] != rising[:-1])]
-    return found
-
-
-def ordered(part: Relation, *names: str) -> Relation:
-    """Sort rows by some columns; at no cost if they are sorted."""
-    is_after: Any = True
-    for name in reversed(names):
-        step = np.diff(part.codes(name))
-        is_after = (step > 0) | ((step == 0) & is_after)
-    return part if np.all(is_after) else part.take(np.lexsort([part.codes(name) for name in reversed(names)]))
-
-
 def sets_of(part: Relation, key: str, labels: Sequence[str]) -> tuple[Relation, Sets]:
     """Return the first row of every record of a part, and the labels of all its records."""
-    part = ordered(part, key, "label")
+    part = part.ordered(key, "label")
     begins = np.flatnonzero(np.diff(part[key], prepend=-2))
     is_label = part["label"] >= 0
     upto = np.append(0, np.cumsum(is_label))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.auditor.reading.columns import Ints
-from shoal.auditor.sets.counting import distinct
+from shoal.auditor.sets.counting import by_length
 from shoal.auditor.sets.records import Sets
 
 SAMPLES = 4_000
@@ -36,7 +36,7 @@ class Supports:
         """Return how many records contain all labels of each row; 0 if a label is unknown."""
         supports = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(((rows >= 0) & (rows < len(self.single))).all(axis=1))
-        for which, labels in distinct(rows[there]):
+        for which, labels in by_length(rows[there]):
             rarest_first = np.take_along_axis(labels, np.argsort(self.single[labels], axis=1), axis=1)
             supports[there[which]] = [self._of(row) for row in rarest_first.tolist()]
         return supports

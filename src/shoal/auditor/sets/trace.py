@@ -13,7 +13,9 @@ from shoal.auditor.findings import Notes
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.sets.records import TRUTH, Records, Sets, ordered, sets_check
+from shoal.auditor.rows.entries import has_columns
+from shoal.auditor.rows.texts import matched
+from shoal.auditor.sets.records import TRUTH, Records, Sets, sets_check
 
 _ENTRIES: Final[Shape] = {"entry": int, "record": int, "position": int}
 _LAST: Final[Shape] = {"record": int, "row": int, "kept_back": bool}
@@ -30,14 +32,14 @@ def names_nothing(trace: Relation, records: int, rows: int) -> Bools:
 
 @sets_check("trace-broken", "The trace names a record or a released row twice.", by="record", needs=_NEEDS,
             advice=_BAD_TRACE)  # fmt: skip
-def named_twice(_: Relation, numbers: Ints) -> int:
+def named_twice(numbers: Ints) -> int:
     """Count how often a number comes again."""
     return len(numbers) - len(np.unique(numbers))
 
 
 @sets_check("undecided", "Records are not in the trace.", by="none", needs=_NEEDS,
             advice="Nothing says what became of these people. Give the whole trace of the run.")  # fmt: skip
-def undecided(_: Relation, records: int, named: int) -> int:
+def undecided(records: int, named: int) -> int:
     """Count the records that no entry names."""
     return records - named
 
@@ -60,18 +62,16 @@ def join_trace(truth: Records, released: int, notes: Notes) -> Records | None:
     Rows are those of the last entry of a record; -1 for records that were not released or are not in the trace.
     """
     place, records = truth.place, truth.counts.records
-    missing = [name for name in ("row", "position") if name not in place.outline("trace").columns]
-    if missing:
-        notes.unchecked(f"The trace proves nothing: it has no column {', '.join(missing)}.")
+    if not has_columns(place, ("row", "position"), notes):
         return None
     trace = place.read("trace", _entries, _ENTRIES)
     by_record = place.divide(trace, ("record",), partial(_look_at_records, records, released))
     by_row = place.divide(trace, ("position",), partial(_look_at_rows, records, released))
     whole = all_found([*by_record, *by_row])
     notes.findings += whole.findings
-    notes.findings += look(Relation(), (undecided,), records, whole.sums.get("named", 0))
+    notes.findings += undecided(records, whole.sums.get("named", 0))
     last = place.regroup(trace, ("record",), partial(_last_entries, records, released), _LAST)
-    table = place.both(truth.table, last, ("record",), _placed, {**TRUTH, "kept_back": bool})
+    table = place.both(truth.table, last, ("record",), partial(matched, by="record"), {**TRUTH, "kept_back": bool})
     placed = replace(truth, table=table)
     notes.findings += all_found(placed.divide(_look_at_kept_back)).findings
     return placed
@@ -85,30 +85,20 @@ def _entries(rows: Rows, first: int) -> Relation:
 def _look_at_records(records: int, rows: int, trace: Relation) -> Found:
     found = look(trace, (names_nothing,), records, rows)
     record = trace["record"][_fits(trace, records, rows)]
-    return Found(found + look(trace, (named_twice,), record), {"named": len(np.unique(record))})
+    return Found(found + named_twice(record), {"named": len(np.unique(record))})
 
 
 def _look_at_rows(records: int, rows: int, trace: Relation) -> Found:
     position = trace["position"][_fits(trace, records, rows)]
-    return Found(look(trace, (named_twice,), position[position >= 0]))
+    return Found(named_twice(position[position >= 0]))
 
 
 def _last_entries(records: int, rows: int, trace: Relation) -> Relation:
-    trace = ordered(trace.take(_fits(trace, records, rows)), "record", "entry")
+    trace = trace.take(_fits(trace, records, rows)).ordered("record", "entry")
     record, back = trace["record"], trace["record"][trace["position"] < 0]
     last = np.append(record[1:] != record[:-1], True)[: len(record)]
     row = np.maximum(trace["position"][last], -1)
     return Relation({"record": record[last], "row": row, "kept_back": np.isin(record[last], back)})
-
-
-def _placed(truth: Relation, last: Relation) -> Relation:
-    last = ordered(last, "record")
-    at = np.searchsorted(last["record"], truth["record"])
-    is_named = np.append(last["record"], -1)[at] == truth["record"]
-    return truth.having(
-        row=np.where(is_named, np.append(last["row"], -1)[at], -1),
-        kept_back=is_named & np.append(last["kept_back"], np.False_)[at],
-    )
 
 
 def _look_at_kept_back(heads: Relation, sets: Sets) -> Found:

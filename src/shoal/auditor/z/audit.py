@@ -17,7 +17,7 @@ from shoal.auditor.rows.reading import require_columns
 from shoal.auditor.rows.texts import kept
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z import crowds, epochs, evidence, membership, order, people, records, withheld
-from shoal.auditor.z.evidence import LINK, NO_ROWS
+from shoal.auditor.z.evidence import LINK
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.auditor.z.spelling import check_spellings
@@ -75,7 +75,7 @@ class _Audit:
             _say_without_trace(promise, notes)
             return self._check_bounds(released, known, known), known
         entries, apart = evidence.read_entries(place, promise)
-        notes.findings += records.release_count(NO_ROWS, apart)
+        notes.findings += records.release_count(apart)
         decided = evidence.decide(place, entries, released, known)
         clock = self._check_records(decided, is_linked=not apart)
         accepted = place.each(decided, lambda rows: kept(rows, rows["accepted"]), place.shape(decided))
@@ -93,9 +93,9 @@ class _Audit:
         clock = place.along(arrivals, ("record",), partial(order.follow, promise))
         decisions = place.each(decided, order.decisions, order.DECISION)
         misplaced = place.along(decisions, ("entry",), partial(order.count_misplaced, promise, clock))
-        notes.findings += order.decision_order(NO_ROWS, misplaced)
+        notes.findings += order.decision_order(misplaced)
         if promise.k is not None or not misplaced:
-            notes.findings += order.late_accepted(NO_ROWS, clock.late)
+            notes.findings += order.late_accepted(clock.late)
         closed = -1
         if promise.k is not None:
             closed = max(place.divide(decided, ("record",), partial(records.last_closed, promise, clock)), default=-1)
@@ -106,7 +106,7 @@ class _Audit:
             lambda rows: Found(look(rows, checks, promise, clock, closed), records.verdicts(rows)),
         )
         found = all_found(parts)
-        notes.findings += merged([*found.findings, *records.refused_in_time(NO_ROWS, clock.in_time)])
+        notes.findings += merged([*found.findings, *records.refused_in_time(clock.in_time)])
         counts = dict.fromkeys((*VERDICTS, "undecided"), 0) | found.sums
         notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **counts}
         return clock
@@ -132,7 +132,7 @@ class _Audit:
         if target is not None:
             self._find(accepted, ("epoch",), (epochs.z_missing, epochs.z_within_epoch), promise, clock)
             low = place.divide(accepted, ("epoch",), partial(epochs.low_z, promise, target, clock))
-            self.notes.findings += epochs.z_too_early(NO_ROWS, promise, target, low)
+            self.notes.findings += epochs.z_too_early(promise, target, low)
             found = all_found(
                 place.divide(accepted, ("epoch",), partial(withheld.check_withheld, promise, target, clock))
             )

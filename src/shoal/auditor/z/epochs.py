@@ -18,7 +18,7 @@ from shoal.auditor.relation import Relation
 from shoal.auditor.report.released_sets import group_sets
 from shoal.auditor.sorting import dense, distinct, firsts, order_of
 from shoal.auditor.z.crowds import held_back
-from shoal.auditor.z.evidence import NO_EPOCH, NO_ROWS
+from shoal.auditor.z.evidence import NO_EPOCH
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.people import Counts
 from shoal.auditor.z.promise import Target, ZPromise
@@ -50,7 +50,7 @@ def check_epochs(place: Place, promise: ZPromise, rows: Table, counts: Counts, n
         met = int((sum_by(at, people * (size >= target.k), 0) >= target.p * sum_by(at, people, 0)).sum())
         epochs = len(distinct(epoch))
         metrics["target"] = {"k": target.k, "p": target.p, "epochs_shown": epochs, "epochs_met": met}
-        notes.findings += target_missed(NO_ROWS, epochs, met)
+        notes.findings += target_missed(epochs, met)
 
 
 # ---- sets of values
@@ -220,9 +220,7 @@ def low_z(promise: ZPromise, target: Target, clock: Clock, rows: Relation) -> di
     "z fell before a window and a whole epoch of the stream had been seen (with learn: before they began).",
     needs=("truth", "trace"),
     advice="z must not follow too few people: run it again with the policy that you audit with.")  # fmt: skip
-def z_too_early(
-    _: Relation, promise: ZPromise, target: Target, low: Iterable[dict[tuple[int, int], tuple[int, int]]]
-) -> int:
+def z_too_early(promise: ZPromise, target: Target, low: Iterable[dict[tuple[int, int], tuple[int, int]]]) -> int:
     of_starts: dict[int, dict[int, tuple[int, int]]] = {}
     for part in low:
         for (start, epoch), own in part.items():
@@ -252,5 +250,5 @@ def first_free_epoch(epochs: Iterable[int], first: int, promise: ZPromise, targe
     "In an epoch fewer of the people shown are k-anonymous than z aims at; the target is not a promise.",
     severity=Severity.WARNING,
     advice="More people than hoped for stand out by their values: raise start, floor or k.")  # fmt: skip
-def target_missed(_: Relation, shown: int, met: int) -> Answer:
+def target_missed(shown: int, met: int) -> Answer:
     return Answer(count=shown - met)

@@ -19,7 +19,6 @@ from shoal.auditor.z.promise import ZPromise
 
 NO_EPOCH: Final = np.iinfo(np.int64).min
 """The epoch for which an entry that was decided at once has waited."""
-NO_ROWS: Final = Relation({})
 LINK: Final[Shape] = {"record": int, "usable": bool, "person": str}
 """What is known of the record of a released row; -1 and no person if it is not known."""
 

@@ -51,8 +51,8 @@ def linked(promise: ZPromise, records: Relation, released: Relation) -> Relation
     is_absent, is_extra = np.zeros((2, len(released)), np.bool_)
     is_absent[readable], is_extra[readable] = absent, extra & ~absent
     record = np.append(records["record"], -1)[at]
-    found = released.having(record=record, absent=is_absent, extra=is_extra)
-    return matched(found, records.only("record", "usable", "person"), "record")
+    released = released.having(record=record, absent=is_absent, extra=is_extra)
+    return matched(released, records.only("record", "usable", "person"), "record")
 
 
 def _keys(promise: ZPromise, records: Relation, shown: Relation) -> tuple[Ints, Ints]:
@@ -60,7 +60,8 @@ def _keys(promise: ZPromise, records: Relation, shown: Relation) -> tuple[Ints, 
     pairs = [(records["at"], shown["at"])]
     for name in promise.carry:
         known, released = spelt_alike(records[f"true {name}"]), spelt_alike(shown[f"released {name}"])
-        pairs.append(tuple(shared_numbers(known, released)[1]))
+        own, other = shared_numbers(known, released)[1]
+        pairs.append((own, other))
     joined = dense(*(np.concatenate(pair) for pair in pairs))
     return joined[: len(records)], joined[len(records) :]
 

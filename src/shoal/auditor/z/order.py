@@ -196,12 +196,12 @@ _RUN_AGAIN: Final = "The trace is not that of this release, or what published it
 @of_order(
     "decision-order", "Records were not decided in the order of time (equal times in order of arrival).",
     advice=f"People were counted in another order than promised. {_RUN_AGAIN}")  # fmt: skip
-def decision_order(_: Relation, misplaced: int) -> int:
+def decision_order(misplaced: int) -> int:
     return misplaced
 
 
 @of_order(
     "late-accepted", "A record was counted although it came later than lateness allows.",
     advice=f"A record that is too late counts people who had left the window. {_RUN_AGAIN}")  # fmt: skip
-def late_accepted(_: Relation, late: int) -> int:
+def late_accepted(late: int) -> int:
     return late

@@ -140,7 +140,7 @@ def kept_digits(rows: Relation) -> Ints:
 @of_people(
     "pseudonym-across-epochs", "Parts of pseudonyms stay the same over epochs: people can be linked.", advice=ANOTHER
 )
-def kept_parts(_: Relation, same: Ints, count: int) -> Answer:
+def kept_parts(same: Ints, count: int) -> Answer:
     places = kept_places(same, count)
     sentence = (
         f"Parts of pseudonyms stay the same over epochs, at {places or 'some'} of 32 places: people can be linked."

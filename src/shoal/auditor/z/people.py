@@ -23,7 +23,7 @@ from shoal.auditor.sorting import dense, distinct, firsts
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.z import patterns, pseudonyms
 from shoal.auditor.z.disguises import FORMS, KNOWN_PAIRS, OTHER_PAIRS, disguises, hashed_forms, spread
-from shoal.auditor.z.evidence import LINK, NO_ROWS
+from shoal.auditor.z.evidence import LINK
 from shoal.auditor.z.promise import ZPromise
 
 
@@ -171,7 +171,7 @@ def check_pseudonyms(place: Place, promise: ZPromise, rows: Table, notes: Notes)
         parts = place.divide(linked, ("person",), _of_people)
         notes.findings += all_found(part for part, _ in parts).findings
         same = sum((same for _, same in parts), np.zeros(33, np.int64))
-        notes.findings += patterns.kept_parts(NO_ROWS, same[:-1], int(same[-1]))
+        notes.findings += patterns.kept_parts(same[:-1], int(same[-1]))
 
 
 def _of_people(rows: Relation) -> tuple[Found, Ints]:

@@ -187,5 +187,4 @@ def check_each(promise: ZPromise, rows: Relation, *, has_truth: bool) -> Found:
     checks = [unreadable_row, bad_pseudonym, empty_row, across_epochs]
     if has_truth:
         checks += [raw_identifier, disguised_identifier, hashed_with_epoch, pseudonym_shared]
-    codes = rows.codes("pseudonym")
-    return Found(look(rows, checks, promise), {"pseudonyms": len(firsts(codes[codes >= 0]))})
+    return Found(look(rows, checks, promise), {"pseudonyms": len(firsts(rows.codes("pseudonym")))})

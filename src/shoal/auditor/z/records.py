@@ -25,7 +25,7 @@ warns = partial(of_records, severity=Severity.WARNING)
 
 
 @of_records("release-count", "The release and the trace do not have the same number of rows.", advice=_OTHER_TRACE)
-def release_count(_: Relation, apart: int) -> int:
+def release_count(apart: int) -> int:
     return apart
 
 
@@ -77,7 +77,7 @@ def wrong_reason(rows: Relation, *_: Any) -> int:
 
 
 @warns("dead-without-cause", "A record was refused for a reason that does not apply to it.", advice=_LOOK)
-def refused_in_time(_: Relation, in_time: int) -> int:
+def refused_in_time(in_time: int) -> int:
     return in_time
 
 
