@@ -97,7 +97,7 @@ class _Audit:
         """Check everything that can be checked."""
         place, notes = self.place, self.notes
         notes.metrics["released_rows"] = place.outline("release").rows
-        notes.findings += merged(look_at_spelling(place, self.reader))
+        notes.findings += look_at_spelling(place, self.reader)
         claims = Claims.read(place.outline("trace").claims if self.entries is not None else ())
         calibration = self._look_at_trace(claims)
         notes.findings += look(Relation(), OF_CLAIMS, claims, self.promise, calibration)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from shoal.auditor.checks import check, look
+from shoal.auditor.checks import check, look, merged
 from shoal.auditor.counting import shared_codes
 from shoal.auditor.engine import Place, Table
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.findings import Finding
+from shoal.auditor.reading.columns import TEXT, Bools, Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.rows.quasi import LabelColumn, Quasi
 from shoal.auditor.rows.reading import RowReader
-from shoal.auditor.rows.texts import shared_numbers, spelt_alike
+from shoal.auditor.rows.texts import ArrowTexts, shared_numbers, spelt_alike, texts_of
+from shoal.auditor.sorting import firsts
 from shoal.auditor.spelling import are_text, odd_spellings, spellings_of
 
 _TEXT: Final = "text"
 _ANY: Final = ""
 """A column whose values may have several spellings."""
+_ITSELF: Final = "itself"
+"""A text that is its own value: equal values are equal texts."""
 _ROW: Final[Shape] = {"row": int}
 
 
@@ -30,7 +35,7 @@ _ROW: Final[Shape] = {"row": int}
     "spelling",
     "A row spells a value differently from other rows; this distinguishes it.",
     advice="Write all rows in one format with one writer: a spelling can mark a person's rows.",
-    families=("tuples", "flexible"),
+    families=("tuples", "flexible", "z"),
     by="value",
 )
 def spelling(rows: Relation) -> Bools:
@@ -40,33 +45,54 @@ def spelling(rows: Relation) -> Bools:
     return found
 
 
-def look_at_spelling(place: Place, reader: RowReader) -> list[Any]:
-    """Find rows that spell a value in another way than most rows do; a column that is published unchanged may use
-    the spellings of the truth."""
+def look_at_spelling(place: Place, reader: RowReader) -> list[Finding]:
+    """Find rows that spell a value in another way than most rows do."""
     found: Table = None
-    has_truth = place.has("truth")
-    forms = _forms_of(place, "release", reader)
+    forms: dict[str, set[str]] = {one.name: set() for one in reader.quasi}
+    for own in place.facts("release", partial(_forms, reader.quasi)):
+        forms = {name: forms[name] | own[name] for name in forms}
     for one in reader.quasi:
         if _ANY in forms[one.name] or len(forms[one.name]) > 1:
             shape = {**one.shown, **_SPELT, **_ROW}
             rows = place.read("release", partial(_generalized, one), shape)
             found = _joined(place, found, place.regroup(rows, tuple(one.shown), partial(_odd_ranges, one), _ROW))
-    of_truth = _forms_of(place, "truth", reader) if has_truth else {}
-    for name in reader.unchanged if has_truth else ():
-        both = forms[name] | of_truth[name]
-        if len(both) == 1 and not both & {_ANY, _TEXT}:
+    meanings = dict.fromkeys(reader.unchanged, values_of) if place.has("truth") else {}
+    return look_at_unchanged_spelling(place, meanings, found)
+
+
+def look_at_unchanged_spelling(place: Place, meanings: Mapping[str, Meaning], found: Table = None) -> list[Finding]:
+    """The same for columns that are published unchanged, which may use the spellings of the truth."""
+    for name, meaning in meanings.items():
+        files = place.facts("release", partial(_forms_of_values, name, meaning))
+        forms = set[str]().union(*files)
+        if len(forms) < 2 and _ANY not in forms and (_TEXT not in forms or len(files) < 2):
             continue
         mixed = len(set().union(*place.facts("truth", partial(_kinds_in_json, name)))) > 1
         shape = {"value": str, **_SPELT, **_ROW}
-        rows, known = (place.read(role, partial(_unchanged, name), shape) for role in ("release", "truth"))
+        rows, known = (place.read(role, partial(_unchanged, name, meaning), shape) for role in ("release", "truth"))
         odd = place.both(rows, known, ("value",), partial(_odd_texts, are_mixed=mixed), _ROW)
         found = _joined(place, found, odd)
     if found is None:
         return []
-    return [finding for part in place.divide(found, ("row",), partial(look, checks=[spelling])) for finding in part]
+    return merged(one for part in place.divide(found, ("row",), partial(look, checks=[spelling])) for one in part)
 
 
 _SPELT: Final[Shape] = {"spelling": str, "is_text": bool}
+Meaning = Callable[[Rows, str], Texts]
+"""Reads a column as texts that are equal where values are, however these are spelt."""
+
+
+def values_of(rows: Rows, name: str) -> Texts:
+    """Read a column whose numbers, moments and booleans formats spell in several ways."""
+    return spelt_alike(texts_of(rows, name))
+
+
+def moments_of(rows: Rows, name: str) -> Texts:
+    """Read a column of moments; what is none is missing."""
+    at, is_there = rows.moments(name)
+    encoded = pa.array(at, mask=~is_there | rows.broken).dictionary_encode()
+    codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
+    return Texts(codes, ArrowTexts(encoded.dictionary.cast(TEXT)))
 
 
 def _joined(place: Place, found: Table, odd: Table) -> Table:
@@ -80,20 +106,22 @@ def _stack(left: Relation, right: Relation) -> Relation:
 # ---- how columns are written
 
 
-def _forms_of(place: Place, role: str, reader: RowReader) -> dict[str, set[str]]:
-    """By column the forms in which files write it; in one form that is not _ANY every value has one spelling."""
-    found: dict[str, set[str]] = {name: set() for name in (*(one.name for one in reader.quasi), *reader.unchanged)}
-    for forms in place.facts(role, partial(_forms, reader.quasi if role == "release" else (), reader.unchanged)):
-        for name, own in forms.items():
-            found[name] |= own
-    return found
+def _forms(quasi: Sequence[Quasi], rows: Rows) -> dict[str, set[str]]:
+    """The forms in which a file writes quasi-identifiers; in one that is not _ANY every value has one spelling."""
+    form_of = {one.name: _form_of_label if isinstance(one, LabelColumn) else _form_of_range for one in quasi}
+    return {name: {form(piece) for piece in rows.pieces(name)} - {None} for name, form in form_of.items()}
 
 
-def _forms(quasi: Sequence[Quasi], unchanged: Sequence[str], rows: Rows) -> dict[str, set[str]]:
-    kinds: Mapping[str, Any] = dict.fromkeys(unchanged, _form_of_text) | {
-        one.name: _form_of_label if isinstance(one, LabelColumn) else _form_of_range for one in quasi
-    }
-    return {name: {form(piece) for piece in rows.pieces(name)} - {None} for name, form in kinds.items()}
+def _forms_of_values(name: str, meaning: Meaning, rows: Rows) -> set[str]:
+    """The forms of an unchanged column; texts of which each is another value have one spelling, in this file."""
+    forms = {_form_of_text(piece) for piece in rows.pieces(name)} - {None}
+    if forms != {_TEXT}:
+        return forms
+    if meaning is texts_of:
+        return {_ITSELF}
+    value, spelt = meaning(rows, name).codes, texts_of(rows, name).codes
+    is_there = (value >= 0) & (spelt >= 0)
+    return {_TEXT} if len(firsts(value[is_there])) == len(firsts(spelt[is_there])) else {_ANY}
 
 
 def _form_of_text(piece: Any) -> str | None:
@@ -148,14 +176,8 @@ def _generalized(one: Quasi, rows: Rows, first: int) -> Relation:
     return Relation({**one.read_shown(rows)[0], **_spelt(rows, one.name), "row": first + np.arange(len(rows))})
 
 
-def _unchanged(name: str, rows: Rows, first: int) -> Relation:
-    texts, (codes,) = shared_codes(rows.text(name))
-    value = spelt_alike(Texts(codes, texts))
-    return Relation({"value": value, **_spelt(rows, name), "row": first + np.arange(len(rows))})
-
-
-def _in_order(rows: Relation) -> Relation:
-    return rows.take(np.argsort(rows["row"], kind="stable"))
+def _unchanged(name: str, meaning: Meaning, rows: Rows, first: int) -> Relation:
+    return Relation({"value": meaning(rows, name), **_spelt(rows, name), "row": first + np.arange(len(rows))})
 
 
 def _kinds_in_json(name: str, rows: Rows) -> set[bool]:
@@ -164,7 +186,7 @@ def _kinds_in_json(name: str, rows: Rows) -> set[bool]:
 
 
 def _odd_ranges(one: Quasi, rows: Relation) -> Relation:
-    rows = _in_order(rows)
+    rows = rows.ordered("row")
     code = one.codes(rows)
     odd = odd_spellings(code, _by_appearance(rows.codes("spelling"))) | odd_spellings(
         code, rows["is_text"].astype(np.int64)
@@ -173,7 +195,7 @@ def _odd_ranges(one: Quasi, rows: Relation) -> Relation:
 
 
 def _odd_texts(rows: Relation, known: Relation, *, are_mixed: bool) -> Relation:
-    rows = _in_order(rows)
+    rows = rows.ordered("row")
     (_, (spelt, others)), code = shared_numbers(rows["spelling"], known["spelling"]), rows.codes("value")
     odd = odd_spellings(code, _by_appearance(np.append(others, spelt))[len(others) :]) & ~np.isin(spelt, others)
     if not are_mixed:

@@ -14,13 +14,13 @@ from shoal.auditor.findings import AuditReport, Notes
 from shoal.auditor.policy import Policy
 from shoal.auditor.rows.entries import has_columns
 from shoal.auditor.rows.reading import require_columns
-from shoal.auditor.rows.texts import kept
+from shoal.auditor.rows.spelling import Meaning, look_at_unchanged_spelling, moments_of, values_of
+from shoal.auditor.rows.texts import kept, texts_of
 from shoal.auditor.trace import VERDICTS
 from shoal.auditor.z import crowds, epochs, evidence, membership, order, people, records, withheld
 from shoal.auditor.z.evidence import LINK
 from shoal.auditor.z.order import Clock
 from shoal.auditor.z.promise import ZPromise, read_z_promise
-from shoal.auditor.z.spelling import check_spellings
 
 _NO_LEVELS: Final = (
     "Values that passed z and were removed later cannot be distinguished from values suppressed by z: "
@@ -51,7 +51,7 @@ class _Audit:
         counts = people.Counts()
         if place.has("truth"):
             require_columns(place, *promise.columns)
-            notes.findings += check_spellings(place, promise)
+            notes.findings += look_at_unchanged_spelling(place, _meanings(promise))
             known = evidence.read_records(place, promise)
             rows, counted = self._against_truth(released, known)
             counts = people.measure(place, counted, notes, has_trace=self.has_trace)
@@ -156,6 +156,12 @@ class _Audit:
             self.notes.findings += found.findings
             smallest[attribute.name] = found.least.get("crowd")
         return rows
+
+
+def _meanings(promise: ZPromise) -> dict[str, Meaning]:
+    """What spellings of released columns are of one value."""
+    own = dict.fromkeys((attribute.name for attribute in promise.attributes), texts_of)
+    return {promise.time: moments_of} | own | dict.fromkeys(promise.carry, values_of)
 
 
 # ---- what is not checked
