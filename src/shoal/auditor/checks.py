@@ -24,7 +24,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from shoal.auditor.findings import ROWS_NAMED, Finding, Severity
+from shoal.auditor.engine import Place, Table
+from shoal.auditor.findings import ROWS_NAMED, Finding, Notes, Severity
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.relation import Relation
 
@@ -167,3 +168,10 @@ def all_found(parts: Iterable[Found]) -> Found:
     for part in parts:
         whole.add(part)
     return whole
+
+
+def find(place: Place, table: Table, by: tuple[str, ...], work: Callable[[Relation], Found], notes: Notes) -> Found:
+    """What a function finds in all parts, whose rows that are equal in some columns are together; note the findings."""
+    found = all_found(place.divide(table, by, work))
+    notes.findings += found.findings
+    return found

@@ -109,12 +109,13 @@ def _stack(left: Relation, right: Relation) -> Relation:
 def _forms(quasi: Sequence[Quasi], rows: Rows) -> dict[str, set[str]]:
     """The forms in which a file writes quasi-identifiers; in one that is not _ANY every value has one spelling."""
     form_of = {one.name: _form_of_label if isinstance(one, LabelColumn) else _form_of_range for one in quasi}
-    return {name: {form(piece) for piece in rows.pieces(name)} - {None} for name, form in form_of.items()}
+    found = {name: map(form, rows.pieces(name)) for name, form in form_of.items()}
+    return {name: {form for form in forms if form is not None} for name, forms in found.items()}
 
 
 def _forms_of_values(name: str, meaning: Meaning, rows: Rows) -> set[str]:
     """The forms of an unchanged column; texts of which each is another value have one spelling, in this file."""
-    forms = {_form_of_text(piece) for piece in rows.pieces(name)} - {None}
+    forms = {form for form in map(_form_of_text, rows.pieces(name)) if form is not None}
     if forms != {_TEXT}:
         return forms
     if meaning is texts_of:

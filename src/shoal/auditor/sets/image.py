@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import ROW, Answer, Found, all_found, look
+from shoal.auditor.checks import ROW, Answer, Found, find, look
 from shoal.auditor.counting import pair_codes, surplus
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes, Severity
@@ -117,8 +117,7 @@ def _sequence(batches: Iterator[Relation]) -> tuple[bytes, bool]:
 
 def _check_rows(place: Place, expected: Table, shown: Table, notes: Notes) -> None:
     compared = place.both(expected, shown, ("row",), _compare_rows, _COMPARED)
-    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, "its")))
-    notes.findings += found.findings
+    found = find(place, compared, (ROW,), partial(_look_at_rows, "its"), notes)
     notes.metrics["records_that_differ"] = found.sums["differing"]
 
 
@@ -139,9 +138,8 @@ def _look_at_rows(whose: str, rows: Relation) -> Found:
 def _check_as_multisets(place: Place, expected: Table, shown: Table, notes: Notes) -> None:
     """Check that the same sets were released, each as often, in any order."""
     compared = place.both(expected, shown, ("high", "low"), _compare_sets, _COMPARED)
-    found = all_found(place.divide(compared, (ROW,), partial(_look_at_rows, "an")))
+    found = find(place, compared, (ROW,), partial(_look_at_rows, "an"), notes)
     lost, differing = found.sums["lost"], found.sums["differing"]
-    notes.findings += found.findings
     notes.findings += fewer_rows(lost, differing) + more_rows(lost, differing)
     notes.metrics["records_that_differ"] = max(lost, differing)
 

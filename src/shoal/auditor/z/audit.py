@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from shoal.auditor.checks import Check, Found, all_found, look, merged
+from shoal.auditor.checks import Found, all_found, find, look, merged
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.evidence import audit_release
 from shoal.auditor.findings import AuditReport, Notes
@@ -63,10 +62,6 @@ class _Audit:
         people.check_carried(place, self.policy, promise, rows, notes)
         epochs.check_epochs(place, promise, rows, counts, notes)
 
-    def _find(self, table: Table, by: tuple[str, ...], checks: Sequence[Check], *others: object) -> None:
-        found = self.place.divide(table, by, lambda rows: Found(look(rows, checks, *others)))
-        self.notes.findings += all_found(found).findings
-
     def _against_truth(self, released: Table, known: Table) -> tuple[Table, Table]:
         """Check released rows with their records; return both, the records with what decided them."""
         place, promise, notes = self.place, self.promise, self.notes
@@ -100,12 +95,8 @@ class _Audit:
         if promise.k is not None:
             closed = max(place.divide(decided, ("record",), partial(records.last_closed, promise, clock)), default=-1)
         checks = (*records.ALL, *(records.OF_ROWS if is_linked else ()))
-        parts = place.divide(
-            decided,
-            ("record",),
-            lambda rows: Found(look(rows, checks, promise, clock, closed), records.verdicts(rows)),
-        )
-        found = all_found(parts)
+        check = partial(records.check_each, checks, promise, clock, closed)
+        found = all_found(place.divide(decided, ("record",), check))
         notes.findings += merged([*found.findings, *records.refused_in_time(clock.in_time)])
         counts = dict.fromkeys((*VERDICTS, "undecided"), 0) | found.sums
         notes.metrics["verdicts"] = {"in": place.outline("truth").rows, **counts}
@@ -113,55 +104,52 @@ class _Audit:
 
     def _check_values(self, accepted: Table, clock: Clock) -> None:
         """Count the people behind every value, and check what is promised of whole epochs."""
-        place, promise, target = self.place, self.promise, self.promise.target
+        place, promise, target, notes = self.place, self.promise, self.promise.target, self.notes
         has_levels = promise.k is not None and bool(evidence.level_columns(place, promise))
         if promise.k is not None and not has_levels:
-            self.notes.unchecked(_NO_LEVELS)
-        smallest = self.notes.metrics["smallest_crowd"] = {}
+            notes.unchecked(_NO_LEVELS)
+        smallest = notes.metrics["smallest_crowd"] = {}
         for attribute in promise.attributes:
             by = () if attribute.generalizes else (f"true {attribute.name}",)
             shape = place.shape(accepted) | crowds.COUNTED | {f"held {attribute.name}": bool}
             accepted = place.regroup(accepted, by, partial(crowds.counted, attribute, clock, has_levels), shape)
             check = partial(crowds.check_counted, attribute, is_final=target is None)
-            found = all_found(place.divide(accepted, by, check))
-            self.notes.findings += found.findings
-            smallest[attribute.name] = found.least.get("crowd")
+            smallest[attribute.name] = find(place, accepted, by, check, notes).least.get("crowd")
         if has_levels:
-            waiting = place.divide(accepted, ("epoch",), partial(epochs.suppressed_at_once, promise, clock))
-            self.notes.findings += all_found(waiting).findings
+            find(place, accepted, ("epoch",), partial(epochs.suppressed_at_once, promise, clock), notes)
         if target is not None:
-            self._find(accepted, ("epoch",), (epochs.z_missing, epochs.z_within_epoch), promise, clock)
+            checks = epochs.z_missing, epochs.z_within_epoch
+            find(place, accepted, ("epoch",), lambda rows: Found(look(rows, checks, promise, clock)), notes)
             low = place.divide(accepted, ("epoch",), partial(epochs.low_z, promise, target, clock))
-            self.notes.findings += epochs.z_too_early(promise, target, low)
-            found = all_found(
-                place.divide(accepted, ("epoch",), partial(withheld.check_withheld, promise, target, clock))
-            )
-            self.notes.findings += found.findings
-            self.notes.metrics["withheld"] = found.sums.get("withheld", 0)
+            notes.findings += epochs.z_too_early(promise, target, low)
+            check = partial(withheld.check_withheld, promise, target, clock)
+            found = find(place, accepted, ("epoch",), check, notes)
+            notes.metrics["withheld"] = found.sums.get("withheld", 0)
 
     def _check_bounds(self, released: Table, known: Table, counted: Table) -> Table:
         """Check released rows as far as their time and carried values tell which records they are."""
-        place, promise = self.place, self.promise
+        place, promise, notes = self.place, self.promise, self.notes
         at = place.each(known, lambda rows: rows.having(at=rows["time"]), place.shape(known) | {"at": int})
         shape = place.shape(released) | LINK | {"absent": bool, "extra": bool}
         rows = place.both(at, released, ("at",), partial(membership.linked, promise), shape)
-        self._find(rows, ("row",), (membership.not_in_truth, membership.more_often))
-        smallest = self.notes.metrics["smallest_crowd"] = {}
+        checks = membership.not_in_truth, membership.more_often
+        find(place, rows, ("row",), lambda rows: Found(look(rows, checks)), notes)
+        smallest = notes.metrics["smallest_crowd"] = {}
         for attribute in promise.attributes:
             shown = f"released {attribute.name}"
             values = place.each(counted, partial(crowds.shown_by, attribute), {"time": int, "person": str, shown: str})
             by = () if attribute.generalizes else (shown,)
             bounded = place.both(values, rows, by, partial(crowds.bounded, attribute), shape | {"crowd": int})
-            found = all_found(place.divide(bounded, ("row",), partial(crowds.check_bounded, attribute)))
-            self.notes.findings += found.findings
+            found = find(place, bounded, ("row",), partial(crowds.check_bounded, attribute), notes)
             smallest[attribute.name] = found.least.get("crowd")
         return rows
 
 
 def _meanings(promise: ZPromise) -> dict[str, Meaning]:
     """What spellings of released columns are of one value."""
-    own = dict.fromkeys((attribute.name for attribute in promise.attributes), texts_of)
-    return {promise.time: moments_of} | own | dict.fromkeys(promise.carry, values_of)
+    meanings: dict[str, Meaning] = {promise.time: moments_of}
+    meanings |= {attribute.name: texts_of for attribute in promise.attributes}
+    return meanings | dict.fromkeys(promise.carry, values_of)
 
 
 # ---- what is not checked

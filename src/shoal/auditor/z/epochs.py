@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.auditor.checks import Answer, Found, all_found, check, look
+from shoal.auditor.checks import Answer, Found, check, find, look
 from shoal.auditor.counting import sum_by
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes, Severity
@@ -36,8 +36,7 @@ def check_epochs(place: Place, promise: ZPromise, rows: Table, counts: Counts, n
     """Measure how many people share a set of values in every epoch, and check what is promised of that."""
     metrics, target = notes.metrics, promise.target
     if promise.k is not None:
-        found = all_found(place.divide(rows, ("shown epoch",), partial(_check_sets, promise, promise.k)))
-        notes.findings += found.findings
+        found = find(place, rows, ("shown epoch",), partial(_check_sets, promise, promise.k), notes)
         metrics["smallest_k"] = found.least.get("smallest_k")
         for what in ("rows", "people"):
             metrics[f"{what}_below_k_share"] = _ratio(found.sums.get(f"{what} below", 0), found.sums.get(what, 0))

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from shoal.auditor.checks import Found, all_found, look
+from shoal.auditor.checks import Found, all_found, find, look
 from shoal.auditor.counting import combined
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Notes
@@ -83,7 +83,7 @@ def check_identifiers(place: Place, promise: ZPromise, known: Table, rows: Table
         texts = pa.chunked_array([people["person"].to_arrow()])
         return Found(look(release, (raw_identifier_in_metadata,), texts, promise.columns))
 
-    notes.findings += all_found(place.divide(people, ("person",), in_metadata)).findings
+    find(place, people, ("person",), in_metadata, notes)
     _check_other_columns(place, promise, people, rows, notes)
     forms = place.each(people, disguises, FORMS)
     marks = place.shape(rows) | {"raw": bool, "disguised": bool, "hashed": bool}
@@ -101,8 +101,7 @@ def _check_other_columns(place: Place, promise: ZPromise, people: Table, rows: T
     for name in others:
         known = place.each(people, partial(_as_column, name), {name: str})
         rows = place.both(known, rows, (name,), partial(_named, name), shape)
-    found = place.divide(rows, ("row",), lambda rows: Found(look(rows, (pseudonyms.identifier_in_column,))))
-    notes.findings += all_found(found).findings
+    find(place, rows, ("row",), lambda rows: Found(pseudonyms.identifier_in_column(rows)), notes)
 
 
 def _as_column(name: str, people: Relation) -> Relation:
@@ -156,8 +155,8 @@ def _people_at(places: Ints, parts: Iterable[Relation]) -> list[tuple[str, int]]
 def check_pseudonyms(place: Place, promise: ZPromise, rows: Table, notes: Notes) -> None:
     """Check that released persons are pseudonyms that are random, and kept within their epoch."""
     has_truth = place.has("truth")
-    found = all_found(place.divide(rows, ("pseudonym",), partial(pseudonyms.check_each, promise, has_truth=has_truth)))
-    notes.findings += found.findings
+    check = partial(pseudonyms.check_each, promise, has_truth=has_truth)
+    found = find(place, rows, ("pseudonym",), check, notes)
     notes.metrics["released_rows"] = place.outline("release").rows
     notes.metrics["pseudonyms"] = found.sums.get("pseudonyms", 0)
     shape: Shape = {"row": int, "pseudonym": str}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import check
+from shoal.auditor.checks import Check, Found, check, look
 from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.relation import Relation
@@ -178,7 +179,8 @@ ALL: Final = (trace_verdict, trace_row, decided_twice, unusable_accepted, no_rea
 OF_ROWS: Final = (without_record, wrong_time, wrong_carry)
 
 
-def verdicts(rows: Relation) -> dict[str, int]:
-    """Count the verdicts of the trace, and the records without one."""
+def check_each(checks: Iterable[Check], promise: ZPromise, clock: Clock, closed: int, rows: Relation) -> Found:
+    """Check records; count the verdicts of the trace, and the records without one."""
     counts = {name: int((rows["verdict"] == number).sum()) for number, name in enumerate(VERDICTS)}
-    return counts | {"undecided": int((rows["entry"] < 0).sum())}
+    counts["undecided"] = int((rows["entry"] < 0).sum())
+    return Found(look(rows, checks, promise, clock, closed), counts)
