@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shoal.auditor.checks import check, look, merged
-from shoal.auditor.counting import shared_codes
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import Finding
 from shoal.auditor.reading.columns import TEXT, Bools, Ints
@@ -19,7 +18,7 @@ from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
 from shoal.auditor.rows.quasi import LabelColumn, Quasi
 from shoal.auditor.rows.reading import RowReader
-from shoal.auditor.rows.texts import ArrowTexts, shared_numbers, spelt_alike, texts_of
+from shoal.auditor.rows.texts import ArrowTexts, coded, shared_numbers, spelt_alike, texts_of
 from shoal.auditor.sorting import firsts
 from shoal.auditor.spelling import are_text, odd_spellings, spellings_of
 
@@ -169,8 +168,7 @@ def _kind(piece: Any) -> Any:
 
 
 def _spelt(rows: Rows, name: str) -> dict[str, Any]:
-    texts, (codes,) = shared_codes(spellings_of(rows, name))
-    return {"spelling": Texts(codes, texts), "is_text": are_text(rows, name) > 0}
+    return {"spelling": coded(spellings_of(rows, name)), "is_text": are_text(rows, name) > 0}
 
 
 def _generalized(one: Quasi, rows: Rows, first: int) -> Relation:

@@ -41,12 +41,17 @@ class ArrowTexts(Sequence[str]):
         return isinstance(value, str) and self.index(value) >= 0
 
 
+def coded(column: Any) -> Texts:
+    """Number the texts of a column in order of first appearance."""
+    texts, (codes,) = shared_codes(column)
+    return Texts(codes, texts)
+
+
 def texts_of(rows: Rows, name: str) -> Texts:
     """Read a column as texts."""
     column = rows.text(name)
     if pa.types.is_dictionary(column.type):
-        texts, (codes,) = shared_codes(column)
-        return Texts(codes, texts)
+        return coded(column)
     encoded = column.combine_chunks().dictionary_encode()
     codes = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
     many = len(encoded.dictionary) > _MANY

@@ -221,19 +221,19 @@ class _Audit:
         """Measure the risk of the release: original itemsets, counted by their images in the released records."""
         released, old = self.released, before.records
         is_same = truth.labels is old.labels and np.array_equal(truth.counts.of_size, old.counts.of_size)
-        book = before if is_same else CountedSets(truth)
+        counted = before if is_same else CountedSets(truth)
         supports = {
-            size: image_supports(book.tally(size), label_of, released.tally)
+            size: image_supports(counted.tally(size), label_of, released.tally)
             for size in range(1, self.promise.m + 1)
-            if book.is_countable(size) and all(map(released.is_countable, range(1, size + 1)))
+            if counted.is_countable(size) and all(map(released.is_countable, range(1, size + 1)))
         }
 
         def images(rows: Ints) -> Ints:
             assert released.supports is not None
             return released.supports.of_rows(label_of[rows])
 
-        found, _ = measure(book, supports, self.promise, released, images)
-        write_measured("risk_after", book, found, self.notes)
+        found, _ = measure(counted, supports, self.promise, released, images)
+        write_measured("risk_after", counted, found, self.notes)
         for size, one in found.items():
             if one is not None:
                 self._report_itemsets(size, one)

@@ -180,7 +180,7 @@ ImageSupports = Callable[[Ints], Ints]
 
 
 def measure(
-    book: CountedSets, supports: Mapping[int, Ints], promise: SetPromise, released: CountedSets,
+    counted: CountedSets, supports: Mapping[int, Ints], promise: SetPromise, released: CountedSets,
     images: ImageSupports | None = None,
 ) -> tuple[dict[int, Measured | None], RareSets]:  # fmt: skip
     """Measure the sets of every size in records; `supports` are the counted ones of each size.
@@ -188,14 +188,14 @@ def measure(
     The sets of other sizes are sampled; without ``images`` a set is its own image. None: there are no such sets, or
     they are too many for a sample in one place.
     """
-    below = {size: book.tally(size).codes[counts < promise.k[size - 1]] for size, counts in supports.items()}
-    rare = find_rare_sets(book.records, below, promise)
+    below = {size: counted.tally(size).codes[counts < promise.k[size - 1]] for size, counts in supports.items()}
+    rare = find_rare_sets(counted.records, below, promise)
     found: dict[int, Measured | None] = {}
     for size, k in enumerate(promise.k, 1):
         if size not in supports:
-            found[size] = _sampled(book, images, size, k, released)
+            found[size] = _sampled(counted, images, size, k, released)
         elif len(supports[size]):
-            chance = chance_per_person(book.records.counts.of_size, size, rare.hits[size])
+            chance = chance_per_person(counted.records.counts.of_size, size, rare.hits[size])
             found[size] = _counted(supports[size], k, chance)
         else:
             found[size] = None
@@ -203,11 +203,11 @@ def measure(
 
 
 def measure_own(
-    book: CountedSets, promise: SetPromise, released: CountedSets
+    counted: CountedSets, promise: SetPromise, released: CountedSets
 ) -> tuple[dict[int, Measured | None], RareSets]:
     """Measure the sets of every size by the records that contain them."""
-    sizes = (size for size in range(1, promise.m + 1) if book.is_countable(size))
-    return measure(book, {size: book.tally(size).supports for size in sizes}, promise, released)
+    sizes = (size for size in range(1, promise.m + 1) if counted.is_countable(size))
+    return measure(counted, {size: counted.tally(size).supports for size in sizes}, promise, released)
 
 
 def image_supports(found: Tally, label_of: Ints, released: Callable[[int], Tally]) -> Ints:
@@ -257,11 +257,11 @@ def _sampled(
     )
 
 
-def write_measured(side: str, book: CountedSets, found: Mapping[int, Measured | None], notes: Notes) -> None:
+def write_measured(side: str, counted: CountedSets, found: Mapping[int, Measured | None], notes: Notes) -> None:
     """Write the measurements of every size; say which sizes were neither counted nor sampled."""
     for size, one in found.items():
         notes.metrics[f"{side}_sets_of_{size}"] = None if one is None else one.to_dict()
-        if one is None and not book.is_countable(size) and book.records.gathered is None:
+        if one is None and not counted.is_countable(size) and counted.records.gathered is None:
             what = "labels" if side == "released" else "items"
             notes.skip(f"Sets of {size} {what} were not counted: too many, also for a sample on one machine.")
 

@@ -139,13 +139,9 @@ def shared_sets(promise: ZPromise, k: int, rows: Relation) -> Relation:
     groups = group_sets(epoch, rows.codes("pseudonym")[having] + 1, [item[having] for item in items])
     people, size = dense(someone[having]), np.full(len(rows), -1, np.int64)
     size[having] = groups.people[groups.of_person][people] if len(having) else people
-    return rows.having(size=size, below=(size >= 0) & (size < k), is_first=_is_first(someone))
-
-
-def _is_first(keys: Ints) -> Bools:
-    found = np.zeros(len(keys), np.bool_)
-    found[firsts(keys)] = True
-    return found
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[firsts(someone)] = True
+    return rows.having(size=size, below=(size >= 0) & (size < k), is_first=is_first)
 
 
 @of_epochs(

@@ -12,7 +12,7 @@ from shoal.auditor.engine import Place, Table
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.rows.texts import matched, united
+from shoal.auditor.rows.texts import coded, matched, united
 from shoal.auditor.sorting import order_of
 from shoal.auditor.trace import RELEASED, SUPPRESSED, verdicts_of
 from shoal.auditor.z.promise import ZPromise
@@ -21,12 +21,6 @@ NO_EPOCH: Final = np.iinfo(np.int64).min
 """The epoch for which an entry that was decided at once has waited."""
 LINK: Final[Shape] = {"record": int, "usable": bool, "person": str}
 """What is known of the record of a released row; -1 and no person if it is not known."""
-
-
-def coded(column: Any) -> Texts:
-    """Number the texts of a column in order of first appearance."""
-    texts, (codes,) = shared_codes(column)
-    return Texts(codes, texts)
 
 
 # ---- released rows

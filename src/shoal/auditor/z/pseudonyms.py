@@ -132,36 +132,26 @@ def across_epochs(rows: Relation, *_: Any) -> Bools:
 
 @of_pseudonyms("pseudonym-shared", "Two persons share one pseudonym in one epoch.", needs=("truth",), advice=ANOTHER)
 def pseudonym_shared(rows: Relation, *_: Any) -> Bools:
-    known = is_linked(rows)
-    key = combined([rows.codes("pseudonym")[known], _epochs(rows)[known]], int(known.sum()))
-    return _among(known, has_several(key, rows.codes("person")[known], np.ones(len(key), np.bool_)))
+    return _has_several_in_epoch(rows, "pseudonym", "person")
 
 
 @of_people(
     "pseudonym-split", "One person has two pseudonyms in one epoch.",
     advice="The person is counted twice where people are counted by pseudonym: run it again. " + ANOTHER)  # fmt: skip
 def pseudonym_split(rows: Relation, *_: Any) -> Bools:
-    known = is_linked(rows)
-    key = combined([rows.codes("person")[known], _epochs(rows)[known]], int(known.sum()))
-    return _among(known, has_several(key, rows.codes("pseudonym")[known], np.ones(len(key), np.bool_)))
+    return _has_several_in_epoch(rows, "person", "pseudonym")
+
+
+def _has_several_in_epoch(rows: Relation, name: str, other: str) -> Bools:
+    """Mark linked rows whose text of a column comes with more than one text of another in the epoch."""
+    epoch = rows["shown epoch"] - rows["shown epoch"].min(initial=0)
+    return has_several(combined([rows.codes(name), epoch], len(rows)), rows.codes(other), is_linked(rows))
 
 
 def is_linked(rows: Relation) -> Bools:
     """Mark released rows that have a pseudonym and a usable record."""
     found: Bools = rows["readable"] & (rows.codes("pseudonym") >= 0) & (rows["record"] >= 0) & rows["usable"]
     return found
-
-
-def _epochs(rows: Relation) -> Ints:
-    epoch: Ints = rows["shown epoch"]
-    found: Ints = epoch - epoch.min(initial=0)
-    return found
-
-
-def _among(rows: Bools, found: Bools) -> Bools:
-    marks = np.zeros(len(rows), np.bool_)
-    marks[rows] = found
-    return marks
 
 
 def has_several(key: Ints, other: Ints, among: Bools) -> Bools:
