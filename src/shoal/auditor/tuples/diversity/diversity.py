@@ -37,7 +37,7 @@ from shoal.auditor.tuples.groups import in_order
 from shoal.auditor.tuples.promise import TuplePromise
 
 _ROUNDING: Final = 1e-7
-_NOTHING: Final = 1e-15
+_NOTHING: Final = 2.0**-52
 """Smaller distances are what is left of sums in another order."""
 _MOST_ENTRIES: Final = 200_000_000
 _MOST_OF_ONE: Final = 4_000_000
