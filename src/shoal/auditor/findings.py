@@ -115,7 +115,7 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
-        from shoal.auditor.advice import advice_of
+        from shoal.auditor.checks import advice_of
 
         return {
             "method": self.method,
@@ -200,7 +200,9 @@ class Notes:
 
     def unchecked(self, sentence: str, *, count: int = 1) -> None:
         """Report a promise that the given inputs should prove and do not; this fails the audit."""
-        self.violation("unchecked-promise", sentence, count=count)
+        from shoal.auditor.checks import unchecked_promise
+
+        self.findings += unchecked_promise(sentence, count)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

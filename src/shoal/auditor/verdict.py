@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from shoal.auditor.advice import advice_of, family_of
 from shoal.auditor.attacks.outcome import CLEAR_GAIN, Attack, AttackReport
+from shoal.auditor.checks import advice_of
 from shoal.auditor.findings import ROWS, AuditReport, Finding, Severity
-from shoal.auditor.policy import Policy
+from shoal.auditor.policy import METHODS, Policy
 
 GAIN: Final = CLEAR_GAIN
 """A verdict of "kept" names the strongest attack if the lower end of its 95% interval exceeds guessing (and the control
@@ -192,7 +192,7 @@ def gap_of(policy: Policy, *, has_truth: bool) -> str:
         return f"{crowd} = 1 promises nothing"
     sigma, k = rules.get("sigma", _SIGMA.get(method, 1)), rules.get("k")
     is_even = sigma in (1, [1]) and not (isinstance(k, list) and len({*k}) > 1)
-    return _ITEMS if family_of(method) == "sets" and not has_truth and not is_even else ""
+    return _ITEMS if METHODS.get(method) == "sets" and not has_truth and not is_even else ""
 
 
 def _all_ones(given: Any) -> bool:
@@ -236,7 +236,7 @@ def _gap(report: AuditReport) -> str:
         return "the release has no row"
     gaps = [one for one in report.not_checked if not (_is_empty(report) and one.startswith(_RESIDUAL))]
     named = (why for begin, why in _WITHOUT.items() for one in gaps if one.startswith(begin))
-    return next(named, _UNCOUNTED.get(family_of(report.method), _uncounted_rows)(report))
+    return next(named, _UNCOUNTED.get(METHODS.get(report.method, report.method), _uncounted_rows)(report))
 
 
 def _is_empty(report: AuditReport) -> bool:
@@ -281,7 +281,7 @@ def _smallest(report: AuditReport) -> int | None:
     crowds = report.metrics.get("smallest_crowd")
     if isinstance(crowds, Mapping):
         return min((one for one in crowds.values() if one is not None), default=None)
-    if family_of(report.method) == "z":
+    if METHODS.get(report.method) == "z":
         return None  # what smallest_k counts then are pseudonyms
     groups = report.metrics.get("groups")  # of flexible k: by all quasi-identifiers, of which K_s is promised
     sizes = [report.metrics.get("smallest_k"), groups.get("smallest") if isinstance(groups, Mapping) else None]

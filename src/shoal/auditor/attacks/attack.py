@@ -22,11 +22,10 @@ from shoal.auditor.attacks.two_releases import attack_two_releases, two_releases
 from shoal.auditor.attacks.undescribed import describe
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import read_stream_evidence
-from shoal.auditor.audit import METHODS
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.flexible.promise import read_flexible_promise
 from shoal.auditor.flexible.quasi import read_flexible_attribute
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, Final
 
 from shoal.auditor.attacks.outcome import NO_ROW, Attack, AttackReport, Question, Rate, by_question
-from shoal.auditor.audit import METHODS
 from shoal.auditor.engine import Place
 from shoal.auditor.flexible.promise import read_flexible_promise
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.audit import count_classes, read_columns
 from shoal.auditor.tables.promise import TablePromise, read_promise
