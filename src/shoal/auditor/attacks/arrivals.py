@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence, fitting
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, Attack, Question, Rate
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.rows.attributes import Labels, Spans
 
@@ -44,21 +44,13 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
         blind[place] = 1 / max(end - begin, 1)
         if knows_values and len(rows):
             classes, turn = np.unique(evidence.released.of_row[rows], return_inverse=True)
-            fits = _fitting_some(evidence, target, classes)
+            fits = fitting(evidence.members, np.array([target]), evidence.released.first[classes])[0]
             rows = rows[fits[turn]]
             if len(rows):
                 volume = evidence.released.volume[evidence.released.of_row[rows]]
                 rows = rows[volume <= volume.min() + 1e-9]
         found[place] = (person[rows] == evidence.members.person[target]).sum() / max(len(rows), 1)
     return replace(attack, success=Rate.of(found), guess=float(blind.mean()) if len(blind) else None, raw=1.0)
-
-
-def _fitting_some(evidence: RowEvidence, target: int, classes: Ints) -> Bools:
-    """Return which of some classes fit a record."""
-    chosen = replace(evidence.released, rows=evidence.released.rows[classes], first=evidence.released.first[classes],
-                     volume=evidence.released.volume[classes])  # fmt: skip
-    found: Bools = fitting(evidence.members, chosen, np.array([target]))[0]
-    return found
 
 
 def _due(evidence: RowEvidence, deadline: int) -> tuple[Ints, Ints]:
@@ -79,7 +71,7 @@ def _two_windows(evidence: RowEvidence) -> Attack:
         "which row of the first half is the person's",
     )  # fmt: skip
     if evidence.record_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+        return attack.not_applicable(NEEDS_TRACE)
     person = np.append(evidence.members.person, -1)[evidence.record_of]
     half = len(person) // 2
     both = np.intersect1d(person[:half], person[half:])

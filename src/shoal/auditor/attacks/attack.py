@@ -170,7 +170,7 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
     facts: dict[str, Any] = {
         "released_rows": rows_read.rows,
         "classes": len(rows_read.released.rows),
-        "people": len(np.unique(people.person[people.records.usable])),
+        "people": people.count,
         "targets": len(people.targets),
         "control": 0 if rows_read.outsiders is None else len(rows_read.outsiders.targets),
         "traced": rows_read.record_of is not None,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, Attack, Question, Rate
 from shoal.auditor.attacks.sensitive_values import SensitiveColumn, no_values, read_column, share_right
 from shoal.auditor.counting import dense, people_of
 from shoal.auditor.reading.columns import Bools, Ints
@@ -48,7 +48,7 @@ def _attack_column(attack: Attack, evidence: RowEvidence, name: str) -> Attack:
             return attack.not_applicable("the policy promises t alone; the attack reasons about l and entropy_l")
         return attack.not_applicable("without l, how wide a class is depends on quasi-identifiers only")
     if evidence.record_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+        return attack.not_applicable(NEEDS_TRACE)
     column = read_column(evidence, name)
     if column is None:
         return attack.not_applicable(f"{name} has too many different values")

@@ -21,6 +21,7 @@ _WIDTH: Final = 110
 
 
 OUTSIDE: Final = "people who are not in the data"
+NEEDS_TRACE: Final = "it needs the trace, to know which row is whose"
 NO_ROW: Final = "people who are not in the data have no row to be found"
 
 
