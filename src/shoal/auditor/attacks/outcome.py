@@ -190,6 +190,13 @@ class AttackReport:
         return {reason: found for reason, found in names.items() if len(found) > 1}
 
 
+def rated(attack: Attack, success: npt.ArrayLike, guess: npt.ArrayLike, raw: npt.ArrayLike) -> Attack:
+    """Return an attack with its rates: the means over targets, over blind guesses, and over targets in the raw data."""
+    sides = (np.asarray(side, np.float64) for side in (guess, raw))
+    blind, unprotected = (float(side.mean()) if side.size else None for side in sides)
+    return replace(attack, success=Rate.of(success), guess=blind, raw=unprotected)
+
+
 def with_control(attack: Attack) -> Attack:
     """Return an attack that looks for a row with its control group: nobody outside the data has one."""
     if attack.question is Question.INFERENCE or not attack.applies:

@@ -51,7 +51,7 @@ def _of_all(evidence: RowEvidence, rows: Ints, good: Bools) -> Floats:
     mine = (total > 0).astype(np.float64)
     if evidence.record_of is not None:
         line, column = np.nonzero(good)
-        mine = np.bincount(line, weights=evidence.own_rows(rows[line], column), minlength=len(rows))
+        mine = np.bincount(line, weights=evidence.own_rows(rows[line], column), minlength=len(rows)).astype(np.float64)
     found: Floats = mine / np.maximum(total, 1)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -12,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.attacks.attack import attack_rows, has_quasi_identifiers, read_rows, refuse_control
+from shoal.auditor.attacks.attack import attack_rows, read_rows, refuse_control
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.naive_bayes import Spread
+from shoal.auditor.attacks.promise import has_quasi_identifiers
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.settings import Progress, Settings
 from shoal.auditor.attacks.z.attacks import attack_stream
@@ -22,6 +24,7 @@ from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidenc
 from shoal.auditor.audit import audit
 from shoal.auditor.digests import checksum
 from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
@@ -132,13 +135,7 @@ def describe_release(
     elif method in {"k^m", "k^m-apriori"}:
         sets = read_set_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_sets(sets), measure_sets(sets), read_set_promise(policy)  # type: ignore[assignment]
-        more = {
-            "classes": _sizes(
-                np.unique(_numbered(sets.shown.keys()), return_counts=True)[1],
-                "equal released records",
-                are_promised=False,
-            )
-        }
+        more = {"classes": _sizes(_holders(sets.shown.keys()), "equal released records", are_promised=False)}
     else:
         rows = read_rows(policy, release, truth, trace, control, settings)
         attacks, utility, promise = attack_rows(rows, settings), measure_rows(rows), rows.promise
@@ -161,21 +158,18 @@ def describe_release(
 # ---- classes, columns, groups
 
 
-def _numbered(keys: list[bytes]) -> Any:
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+def _holders(keys: list[bytes]) -> Ints:
+    """How often each different key occurs."""
+    return np.array(list(Counter(keys).values()), np.int64)
 
 
 def _set_sizes(stream: StreamEvidence) -> dict[str, Any]:
-    keys = [stream.shown.lists.of(group).tobytes() for group in range(len(stream.shown.epoch))]
-    return _sizes(
-        np.unique(_numbered(keys), return_counts=True)[1],
-        "people of an epoch with the same released set",
-        are_promised=stream.promise.k is not None,
-    )
+    keys = [stream.shown_lists.of(group).tobytes() for group in range(len(stream.shown))]
+    what = "people of an epoch with the same released set"
+    return _sizes(_holders(keys), what, are_promised=stream.promise.k is not None)
 
 
-def _sizes(sizes: Any, what: str, *, are_promised: bool) -> dict[str, Any]:
+def _sizes(sizes: Ints, what: str, *, are_promised: bool) -> dict[str, Any]:
     """Count rows (or people) by the size of the class they are in."""
     edges = [*_BINS, 2**62]
     counts = [int(sizes[(sizes >= low) & (sizes < high)].sum()) for low, high in pairwise(edges)]
