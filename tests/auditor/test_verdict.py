@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit, audit_table
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate
+from shoal.auditor.attacks.outcome import CLEAR_GAIN, Attack, AttackReport, Question, Rate
 from shoal.auditor.checks import CHECKS, advice_of, check
 from shoal.auditor.findings import AuditReport, Finding, Severity
 from shoal.auditor.listing import entries
 from shoal.auditor.policy import Policy
 from shoal.auditor.report.audit_text import text_of
-from shoal.auditor.verdict import GAIN, State, gap_of, verdict_of
+from shoal.auditor.verdict import State, gap_of, verdict_of
 from shoal.errors import OutputError, PolicyError
 from tests.auditor.report.test_evidence_report import parsed
 
@@ -126,8 +126,8 @@ def test_success_on_one_person_is_not_the_strongest():
 
 
 def test_a_gain_below_the_threshold_is_none():
-    surely = attack(n=10**7, rate=0.1 + GAIN + 0.001)
-    hardly = attack(n=10**7, rate=0.1 + GAIN - 0.001)
+    surely = attack(n=10**7, rate=0.1 + CLEAR_GAIN + 0.001)
+    hardly = attack(n=10**7, rate=0.1 + CLEAR_GAIN - 0.001)
     assert verdict_of(report(), AttackReport("fads", (surely,), {})).strongest is surely
     assert verdict_of(report(), AttackReport("fads", (hardly,), {})).sentence.endswith("7 people")
 

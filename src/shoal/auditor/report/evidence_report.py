@@ -6,7 +6,6 @@ import platform
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +21,7 @@ from shoal.auditor.attacks.settings import Progress, Settings
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidence
 from shoal.auditor.audit import audit
-from shoal.auditor.digests import checksum
+from shoal.auditor.digests import checksum, version_of
 from shoal.auditor.policy import Policy, read_policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
@@ -33,7 +32,7 @@ from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.words import promise_in_words
 from shoal.auditor.rows.attributes import Labels, Spans
 from shoal.auditor.sets.promise import read_set_promise
-from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, measure_rows
+from shoal.auditor.utility.rows import marginal_shares, measure_rows
 from shoal.auditor.utility.sets import measure_sets
 from shoal.auditor.utility.streams import measure_stream
 from shoal.auditor.utility.workload import Count, measure_workload, read_workload
@@ -189,11 +188,10 @@ def _sizes(sizes: Ints, what: str, *, are_promised: bool) -> dict[str, Any]:
 
 
 def _columns(rows: RowEvidence) -> Iterator[dict[str, Any]]:
-    loss = column_loss(rows)
     for attribute in rows.members.attributes:
         spread = Spread(attribute, rows.released.first)
         before, after = marginal_shares(rows, spread, attribute)
-        names = bin_names(spread, attribute)
+        names = spread.names
         is_number = isinstance(attribute, Spans)
         if not is_number:
             order = np.argsort(-before, kind="stable")
@@ -205,7 +203,7 @@ def _columns(rows: RowEvidence) -> Iterator[dict[str, Any]]:
         yield {
             "name": attribute.name,
             "kind": "numbers" if is_number else "labels",
-            "loss": loss[attribute.name],
+            "loss": float(attribute.loss.mean()) if len(attribute.loss) else 0.0,
             "names": names,
             "before": before.tolist(),
             "after": after.tolist(),
@@ -285,17 +283,10 @@ def _policy_text(policy: Any, written: Policy) -> str:
 
 
 def _repeat(seed: int, targets: int, **inputs: Any) -> dict[str, Any]:
-    versions = {name: _version(name) for name in ("shoal", "numpy", "pyarrow")}
+    versions = {name: version_of(name) for name in ("shoal", "numpy", "pyarrow")}
     return {
         "seed": seed,
         "targets": targets,
         "versions": {**versions, "python": platform.python_version()},
         "sha256": {name: digest for name, given in inputs.items() if (digest := checksum(given)) is not None},
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

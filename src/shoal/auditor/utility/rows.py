@@ -13,7 +13,7 @@ from shoal.auditor.attacks.naive_bayes import Bayes, Spread
 from shoal.auditor.attacks.sensitive_values import read_column
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.rows.attributes import Attribute, Labels, Spans
+from shoal.auditor.rows.attributes import Attribute, Spans
 from shoal.auditor.utility.measure import Measure
 
 QUERIES: Final = 300
@@ -150,16 +150,3 @@ def _prediction(evidence: RowEvidence, name: str, tested: People, title: str, wh
 
 def _accuracy(scores: Floats, values: Ints) -> float:
     return float((scores.argmax(axis=1) == values).mean()) if len(values) else 0.0
-
-
-def column_loss(evidence: RowEvidence) -> dict[str, float]:
-    """Return the average loss of every column over released rows, from 0 (exact) to 1 (nothing left)."""
-    return {attribute.name: float(attribute.loss.mean()) if len(attribute.loss) else 0.0
-            for attribute in evidence.members.attributes}  # fmt: skip
-
-
-def bin_names(spread: Spread, attribute: Attribute) -> list[str]:
-    """Return what each value or bin of a column is called."""
-    if isinstance(attribute, Labels):
-        return list(spread.values)
-    return [f"{low:g} – {high:g}" for low, high in zip(spread.edges[:-1], spread.edges[1:], strict=True)]
