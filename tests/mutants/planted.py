@@ -876,8 +876,8 @@ MUTANTS: Final = (
     Mutant(
         "auditor/verdict.py",
         "a promise that the evidence does not show is kept",
-        "    return State.UNCHECKED if gap else State.KEPT",
-        "    return State.KEPT",
+        " else State.UNCHECKED if gap else State.KEPT,",
+        " else State.KEPT,",
         "tests/auditor/test_verdict.py",
     ),
     Mutant(
