@@ -55,10 +55,10 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
 
 def _due(evidence: RowEvidence, deadline: int) -> tuple[Ints, Ints]:
     """Return from which event to which each target's row may be due: events are numbers of arrivals."""
-    targets = evidence.members.targets
-    if not evidence.promise.is_timed or evidence.time is None:
+    targets, records = evidence.members.targets, evidence.members.records
+    if not evidence.promise.is_timed or records.time is None:
         return targets + deadline, targets + deadline
-    clock = np.maximum.accumulate(np.where(evidence.members.records.usable, evidence.time, np.iinfo(np.int64).min))
+    clock = np.maximum.accumulate(np.where(records.usable, records.time, np.iinfo(np.int64).min))
     moment = clock[targets] + deadline
     due = np.searchsorted(clock, moment)  # the first arrival that lets the deadline pass
     return due, np.minimum(np.searchsorted(clock, moment, side="right"), len(clock) - 1)

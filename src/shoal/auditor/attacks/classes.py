@@ -89,8 +89,6 @@ class RowEvidence:
     """The class of every record; -1 if it was not published."""
     event: Ints | None
     """The arrival at which each row was published."""
-    time: Ints | None
-    """The event time of every record."""
     promise: Any
     random: np.random.Generator
 
@@ -153,7 +151,6 @@ def read_row_evidence(
         record_of=record_of,
         class_of=class_of,
         event=event,
-        time=members.records.time,
         promise=promise,
         random=random,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidence
 from shoal.auditor.audit import audit
 from shoal.auditor.digests import checksum, version_of
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
@@ -96,28 +96,18 @@ def report_evidence(
         settings.progress("delays")
         delay = _delay(trace, unit=found.pop("delay_unit"))
     verdict = verdict_of(judged, found.pop("tried"))
-    return EvidenceReport(
-        {
-            "method": method,
-            "promise": found.pop("promise"),
-            "verdict": verdict.to_dict(),
-            "audit": {**judged.to_dict(), "verdict": verdict.to_dict()},
-            **found,
-            "delay": delay,
-            "policy": _policy_text(policy, written),
-            "repeat": _repeat(
-                seed,
-                targets,
-                release=release,
-                truth=truth,
-                trace=trace,
-                control=control,
-                policy=policy,
-                workload=workload,
-            ),
-        },
-        verdict,
-    )
+    given = {"release": release, "truth": truth, "trace": trace, "control": control, "policy": policy}
+    content = {
+        "method": method,
+        "promise": found.pop("promise"),
+        "verdict": verdict.to_dict(),
+        "audit": {**judged.to_dict(), "verdict": verdict.to_dict()},
+        **found,
+        "delay": delay,
+        "policy": _policy_text(policy, written),
+        "repeat": _repeat(seed, targets, {**given, "workload": workload}),
+    }
+    return EvidenceReport(content, verdict)
 
 
 def describe_release(
@@ -127,11 +117,12 @@ def describe_release(
     """Attack a release and measure what it is good for; return the parts of the report that say so."""
     refuse_control(method, control)
     more: dict[str, Any]
-    if method == "z-anonymity":
+    family = METHODS.get(method)
+    if family == "z":
         stream = read_stream_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_stream(stream), measure_stream(stream), stream.promise
         more = {"windows": report_windows(release, policy.content, truth).to_dict(), "classes": _set_sizes(stream)}
-    elif method in {"k^m", "k^m-apriori"}:
+    elif family == "sets":
         sets = read_set_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_sets(sets), measure_sets(sets), read_set_promise(policy)  # type: ignore[assignment]
         more = {"classes": _sizes(_holders(sets.shown.keys()), "equal released records", are_promised=False)}
@@ -146,7 +137,7 @@ def describe_release(
         }
     return {
         "promise": promise_in_words(promise),
-        "delay_unit": "seconds" if method == "z-anonymity" or getattr(promise, "is_timed", False) else "arrivals",
+        "delay_unit": "seconds" if family == "z" or getattr(promise, "is_timed", False) else "arrivals",
         "tried": attacks,
         "attacks": attacks.to_dict(),
         "utility": [measure.to_dict() for measure in utility],
@@ -282,7 +273,7 @@ def _policy_text(policy: Any, written: Policy) -> str:
     return "\n".join(f"[{name}] {section}" for name, section in written.content.items())
 
 
-def _repeat(seed: int, targets: int, **inputs: Any) -> dict[str, Any]:
+def _repeat(seed: int, targets: int, inputs: Mapping[str, Any]) -> dict[str, Any]:
     versions = {name: version_of(name) for name in ("shoal", "numpy", "pyarrow")}
     return {
         "seed": seed,
