@@ -157,8 +157,8 @@ def look_at_history(promise: TuplePromise, times: Times, rows: Relation) -> Foun
         return found
     least, most = rows["decided"], rows["decided_by"]
     # A row may precede the cluster it reuses if one event published both: count by time. If times are not clear, rows
-    # of one event are checked together, since their order is not known.
-    order = np.lexsort((alone if times.are_clear else event, least))
+    # of one event are checked together, since their order is not known; of one time, those of the earlier event first.
+    order = np.lexsort((alone if times.are_clear else rows["event"], least))
     rows, decision = rows.take(order), (decision if times.are_clear else event)[order]
     person, least, most = rows.codes("person"), least[order], most[order]
     history = History(rows["class"], person, decision, place=least, until=most)
