@@ -82,7 +82,7 @@ def test_the_sentence(given, sentence):
 
 def test_the_worst_comes_first():
     found = [
-        finding("spelling"),
+        finding("spelling", count=4),
         finding("below-k", count=2),
         finding("late"),
         finding("raw-identifier"),
@@ -91,7 +91,7 @@ def test_the_worst_comes_first():
         finding("filled-cells", Severity.WARNING),
     ]
     verdict = verdict_of(report(findings=found, not_checked=["A gap."]), AttackReport("fads", (attack(),), {}))
-    assert verdict.sentence.startswith("promise broken: raw-identifier (3), below-k (2), spelling (3) and 1 more")
+    assert verdict.sentence.startswith("promise broken: raw-identifier (3), below-k (2), spelling (4) and 1 more")
     assert [one.code or one.kind for one in verdict.reasons] == [
         "raw-identifier", "below-k", "spelling", "late", "unchecked-promise", "prosecutor", "filled-cells",
         "not checked", "pending",

@@ -31,7 +31,7 @@ GAIN: Final = CLEAR_GAIN
 group) by more than this share of the people who were attacked."""
 _UNCHECKED: Final = "unchecked-promise"
 _WORST: Final = ("identifi", "pseudonym", "hidden-value", "below-", "few-carriers", "sigma", "above-", "stands-out")
-"""Parts of codes, worst first; all others are behind them, in the order of the audit."""
+"""Parts of codes, worst first; all others are behind them; equally bad ones by their counts."""
 _NAMED: Final = 3
 """Codes that the sentence names."""
 _RESIDUAL: Final = "The residual rule"
@@ -220,9 +220,17 @@ def _broken(report: AuditReport) -> str:
 def _worst_first(report: AuditReport) -> list[Finding]:
     """The broken promises: first those that name people, then those about crowds."""
     broken = [one for one in report.violations if one.code != _UNCHECKED]
-    return sorted(
-        broken, key=lambda one: next((at for at, worst in enumerate(_WORST) if worst in one.code), len(_WORST))
-    )
+    return sorted(broken, key=lambda one: (_rank(one.code), *_by_count(one)))
+
+
+def _rank(code: str) -> int:
+    """How bad a code is; 0 is worst."""
+    return next((at for at, worst in enumerate(_WORST) if worst in code), len(_WORST))
+
+
+def _by_count(finding: Finding) -> tuple[int, str, str]:
+    """What sorts findings: most first, and then in an order that does not depend on how rows were divided."""
+    return -finding.count, finding.code, finding.sentence
 
 
 def _gap(report: AuditReport) -> str:
@@ -294,9 +302,10 @@ def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
     broken = [_reason(one, method) for one in _worst_first(report)]
     unproved = [_reason(one, method) for one in report.violations if one.code == _UNCHECKED]
     attacks = [_attacked(one) for one in sorted(gaining, key=_sure_gain, reverse=True)]
-    warnings = [_reason(one, method) for one in report.warnings]
+    warnings = [_reason(one, method) for one in sorted(report.warnings, key=_by_count)]
     gaps = [Reason("not checked", one) for one in report.not_checked]
-    notes = [_reason(one, method) for one in report.findings if one.severity is Severity.INFO]
+    infos = [one for one in report.findings if one.severity is Severity.INFO]
+    notes = [_reason(one, method) for one in sorted(infos, key=_by_count)]
     return (*broken, *unproved, *attacks, *warnings, *gaps, *notes)
 
 
