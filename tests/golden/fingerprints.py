@@ -12,8 +12,8 @@ import pyarrow as pa
 
 Digests = dict[str, str]
 TOLD_IN_WORDS = {"guarantee", "statement", "warnings", "failure", "outcome", "sentence", "not_checked"}
-TOLD_IN_WORDS |= {"about", "counted_in_classes", "remarks", "words"}
-"""Fields of summaries and reports that hold sentences."""
+TOLD_IN_WORDS |= {"about", "advice", "counted_in_classes", "remarks", "verdict", "words"}
+"""Fields of summaries and reports that hold sentences, or follow from the others."""
 OF_THIS_RUN = {"seconds", "compiling_seconds", "rows_per_second", "state_bytes", "released_to", "dead_letters", "trace"}
 OF_THIS_RUN |= {"certificate_file", "blocks_file", "written"}
 """Fields that differ between machines and folders."""
@@ -60,5 +60,7 @@ def table(rows: pa.Table | pa.RecordBatch) -> list[Any]:
 
 
 def report(found: Mapping[str, Any]) -> list[Any]:
-    """An audit's report without its sentences."""
-    return [plain(found), len(found["not_checked"])]
+    """An audit's report without its sentences; findings and figures in an order of their own."""
+    facts = plain(found)
+    findings = sorted(json.dumps(one, sort_keys=True, default=str) for one in facts.pop("findings"))
+    return [json.dumps(facts, sort_keys=True, default=str), findings, len(found["not_checked"])]

@@ -479,7 +479,7 @@ MUTANTS: Final = (
         "auditor/z/pseudonyms.py",
         "the auditor overlooks raw identifiers",
         'return rows["raw"]',
-        'return np.zeros_like(rows["raw"])',
+        'return rows["raw"] & False',
         "tests/auditor/z/test_planted.py",
     ),
     Mutant(
@@ -520,8 +520,8 @@ MUTANTS: Final = (
     Mutant(
         "auditor/released_columns.py",
         "the auditor accepts extra columns",
-        "enumerate(there) if name not in expected]",
-        "enumerate(there) if False]",
+        "return Answer(count=len(extra), ",
+        "return Answer(count=0, ",
         "tests/auditor/reading/test_hidden_data.py",
     ),
     # ---- plain tables
@@ -876,8 +876,8 @@ MUTANTS: Final = (
     Mutant(
         "auditor/verdict.py",
         "a promise that the evidence does not show is kept",
-        "    return State.UNCHECKED if gap else State.KEPT",
-        "    return State.KEPT",
+        " else State.UNCHECKED if gap else State.KEPT,",
+        " else State.KEPT,",
         "tests/auditor/test_verdict.py",
     ),
     Mutant(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from shoal.auditor.digests import checksum, checksums_next_to, checksums_of_policy
+from shoal.auditor.digests import checksum, checksums_next_to, checksums_of_policy, version_of
 from shoal.auditor.findings import ROWS, AuditReport
 from shoal.errors import InputError
 
@@ -57,7 +57,7 @@ def make_statement(report: AuditReport, inputs: Inputs, before: Mapping[str, str
         raise InputError("files changed during the audit, so nothing is signed; audit again")
     return {
         "format": FORMAT,
-        "shoal": _version(),
+        "shoal": version_of("shoal"),
         "method": report.method,
         "ok": report.ok,
         "about": report.about,
@@ -130,18 +130,13 @@ def _differences(statement: dict[str, Any], inputs: Inputs) -> list[str]:
 def _read(path: Path) -> tuple[dict[str, Any], bytes, bytes]:
     try:
         found = json.loads(path.read_bytes())
-        statement, public, signature = (
-            found["statement"],
-            bytes.fromhex(found["public_key"]),
-            bytes.fromhex(found["signature"]),
-        )
+        if not isinstance(found["statement"], dict):
+            raise TypeError("statement")
+        return found["statement"], bytes.fromhex(found["public_key"]), bytes.fromhex(found["signature"])
     except OSError as error:
         raise InputError(f"{path}: the attestation cannot be read ({error.strerror})") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError(f"{path}: not an attestation; `shoal audit --sign` writes one") from None
-    if not isinstance(statement, dict):
-        raise InputError(f"{path}: not an attestation; `shoal audit --sign` writes one")
-    return statement, public, signature
 
 
 def _read_key(path: Path) -> Ed25519PrivateKey | Ed25519PublicKey:
@@ -150,13 +145,11 @@ def _read_key(path: Path) -> Ed25519PrivateKey | Ed25519PublicKey:
     except OSError as error:
         raise InputError(f"{path}: the key cannot be read ({error.strerror})") from None
     found: object = None
-    try:
+    with suppress(ValueError, TypeError):
         is_private = b"PRIVATE KEY" in data
         found = (
             serialization.load_pem_private_key(data, None) if is_private else serialization.load_pem_public_key(data)
         )
-    except (ValueError, TypeError):
-        pass
     if not isinstance(found, Ed25519PrivateKey | Ed25519PublicKey):
         raise InputError(
             f"{path}: not an Ed25519 key in PEM without a password; openssl genpkey -algorithm ed25519 makes one"
@@ -166,10 +159,3 @@ def _read_key(path: Path) -> Ed25519PrivateKey | Ed25519PublicKey:
 
 def _canonical(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _version() -> str:
-    try:
-        return version("shoal")
-    except PackageNotFoundError:
-        return "not installed"

@@ -12,7 +12,7 @@ from shoal.auditor.engine import Here, Place
 from shoal.auditor.evidence import formats_of, read_inputs
 from shoal.auditor.findings import AuditReport
 from shoal.auditor.flexible.audit import audit_flexible
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.files import Reader, read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
@@ -23,20 +23,6 @@ from shoal.auditor.tuples.audit import audit_tuples
 from shoal.auditor.z.audit import audit_z
 from shoal.errors import PolicyError
 
-METHODS: Final[dict[str, str]] = {
-    "z-anonymity": "z",
-    "fads": "tuples",
-    "fads-varied": "tuples",
-    "fast": "tuples",
-    "k-varp": "tuples",
-    "iot-anonymization": "tuples",
-    "castle": "tuples",
-    "least-loss": "tuples",
-    "flexible-k": "flexible",
-    "k^m": "sets",
-    "k^m-apriori": "sets",
-}
-"""By method: its family."""
 Inputs = Mapping[str, Any]
 """What was given, by role: release, truth, trace; or a plain table and its population."""
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from shoal.auditor.engine import Place, Table
 from shoal.auditor.findings import ROWS_NAMED, Finding, Notes, Severity
+from shoal.auditor.policy import METHODS
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.relation import Relation
 
@@ -116,6 +117,27 @@ def check(
         return made
 
     return declared
+
+
+def advice_of(code: str, method: str) -> str:
+    """Say what to do about a finding on a release of a method: as its family declares it, else as others do."""
+    family = METHODS.get(method, method)
+    declared = [one for (known, _), one in CHECKS.items() if known == code]
+    own = [one for one in declared if family in one.families]
+    return next((one.advice for one in own or declared), "")
+
+
+@check(
+    "unchecked-promise",
+    "The truth or the trace was given but does not show whether a promise was kept.",
+    advice="Give complete and undamaged files of one run (input and trace), then audit again.",
+    families=("z", "tuples", "flexible", "sets"),
+    by="none",
+    needs=("truth", "trace"),
+)
+def unchecked_promise(sentence: str, count: int) -> Answer:
+    """Report a promise that the given inputs should prove and do not; the sentence says which."""
+    return Answer(count=count, sentence=sentence)
 
 
 def look(rows: Any, checks: Iterable[Check], *others: Any) -> list[Finding]:

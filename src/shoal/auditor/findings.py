@@ -11,9 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
-
 from shoal.errors import ShoalError
 
 if TYPE_CHECKING:
@@ -115,7 +112,7 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
-        from shoal.auditor.advice import advice_of
+        from shoal.auditor.checks import advice_of
 
         return {
             "method": self.method,
@@ -167,31 +164,13 @@ def where_failed(error: Exception) -> str:
 
 @dataclass(slots=True)
 class Notes:
-    """Collects the findings of all checks."""
+    """Collects findings, checks that were not possible, and metrics."""
 
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
-    numbers: npt.NDArray[np.int64] | None = None
-    """The number of every row that is checked, rising, if these are a part of the release."""
     counts_rows: bool = False
     """Whether the policy counts rows, not people."""
-
-    def violation(
-        self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
-    ) -> None:
-        """Report a broken promise, if any row is marked or the count is above 0."""
-        self._add(Severity.VIOLATION, code, sentence, rows, count)
-
-    def warning(
-        self, code: str, sentence: str, *, rows: npt.NDArray[np.bool_] | None = None, count: int | None = None
-    ) -> None:
-        """Report something that breaks no promise but deserves attention."""
-        self._add(Severity.WARNING, code, sentence, rows, count)
-
-    def info(self, code: str, sentence: str, *, count: int) -> None:
-        """Report something good to know."""
-        self._add(Severity.INFO, code, sentence, None, count)
 
     def skip(self, sentence: str) -> None:
         """Report a check that was not possible because an input was not given."""
@@ -200,7 +179,9 @@ class Notes:
 
     def unchecked(self, sentence: str, *, count: int = 1) -> None:
         """Report a promise that the given inputs should prove and do not; this fails the audit."""
-        self.violation("unchecked-promise", sentence, count=count)
+        from shoal.auditor.checks import unchecked_promise
+
+        self.findings += unchecked_promise(sentence, count)
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -220,14 +201,3 @@ class Notes:
         ranks = list(Severity)
         findings = sorted(self.findings, key=lambda found: ranks.index(found.severity))
         return AuditReport(method, tuple(findings), tuple(self.not_checked), self.metrics, self.counts_rows)
-
-    def _add(
-        self, severity: Severity, code: str, sentence: str, rows: npt.NDArray[np.bool_] | None, count: int | None
-    ) -> None:
-        total = int(rows.sum()) if count is None and rows is not None else (count or 0)
-        if total:
-            named = () if rows is None else self._named(np.flatnonzero(rows)[:ROWS_NAMED])
-            self.findings.append(Finding(code, severity, total, sentence, named))
-
-    def _named(self, rows: npt.NDArray[np.int64]) -> tuple[int, ...]:
-        return tuple((rows if self.numbers is None else self.numbers[rows]).tolist())

@@ -7,9 +7,24 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from shoal.errors import PolicyError
+
+METHODS: Final[dict[str, str]] = {
+    "z-anonymity": "z",
+    "fads": "tuples",
+    "fads-varied": "tuples",
+    "fast": "tuples",
+    "k-varp": "tuples",
+    "iot-anonymization": "tuples",
+    "castle": "tuples",
+    "least-loss": "tuples",
+    "flexible-k": "flexible",
+    "k^m": "sets",
+    "k^m-apriori": "sets",
+}
+"""By method: its family."""
 
 
 @dataclass(frozen=True, slots=True)

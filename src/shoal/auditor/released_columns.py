@@ -16,7 +16,6 @@ from shoal.auditor.reading.rows import Rows
 _WORD = re.compile(r"[^\w.@+-]+")
 _ENDS: Final = ("lo", "hi")
 """The field names of a published range."""
-METADATA_SENTENCE: Final = "The release's metadata contains identifiers of the truth."
 _LONG: Final = 6
 """Shorter identifiers match whole words only."""
 _EVERY: Final = ("z", "tuples", "flexible", "sets")
@@ -91,25 +90,22 @@ def check_columns(expected: tuple[str, ...], release: Rows | Outline, notes: Not
 
 @check(
     "raw-identifier",
-    METADATA_SENTENCE,
+    "The release's metadata contains identifiers of the truth.",
     advice="Write the files without metadata, and name no column after a person.",
     families=("z", "tuples", "flexible"),
     by="none",
     needs=("truth",),
 )
-def raw_identifier_in_metadata(release: Rows | Outline, persons: Any, columns: Iterable[str]) -> int:
-    """Count identifiers of the truth in metadata, in column names, or in values that no row shows.
-
-    ``columns`` are the names given by the policy. Metadata that file writers add contains numbers, so identifiers that
-    are just numbers are not searched there.
-    """
-    return len(mentioned_people(persons, columns, release.hidden))
+def raw_identifier_in_metadata(mentioned: set[str]) -> int:
+    """Count identifiers of the truth in metadata, in column names, or in values that no row shows."""
+    return len(mentioned)
 
 
 def mentioned_people(persons: Any, columns: Iterable[str], hidden: Hidden) -> set[str]:
     """Return the identifiers that occur in metadata, in column names, or in values that no row shows.
 
-    Of a part of the people: those of all parts add up.
+    Of a part of the people: those of all parts add up. ``columns`` are the names given by the policy. Metadata that
+    file writers add contains numbers, so identifiers that are just numbers are not searched there.
     """
     names = set(hidden.names) - {*columns, *_ENDS}
     texts, usual = (*hidden.metadata, *hidden.values, *names), hidden.usual

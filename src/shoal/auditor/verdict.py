@@ -21,17 +21,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from shoal.auditor.advice import advice_of, family_of
-from shoal.auditor.attacks.outcome import CLEAR_GAIN, Attack, AttackReport
+from shoal.auditor.attacks.outcome import Attack, AttackReport
+from shoal.auditor.checks import advice_of
 from shoal.auditor.findings import ROWS, AuditReport, Finding, Severity
-from shoal.auditor.policy import Policy
+from shoal.auditor.policy import METHODS, Policy
 
-GAIN: Final = CLEAR_GAIN
-"""A verdict of "kept" names the strongest attack if the lower end of its 95% interval exceeds guessing (and the control
-group) by more than this share of the people who were attacked."""
 _UNCHECKED: Final = "unchecked-promise"
 _WORST: Final = ("identifi", "pseudonym", "hidden-value", "below-", "few-carriers", "sigma", "above-", "stands-out")
-"""Parts of codes, worst first; all others are behind them, in the order of the audit."""
+"""Parts of codes, worst first; all others are behind them; equally bad ones by their counts."""
 _NAMED: Final = 3
 """Codes that the sentence names."""
 _RESIDUAL: Final = "The residual rule"
@@ -89,7 +86,6 @@ class Reason:
 class Verdict:
     """What an audit, and attacks if there were any, say about a release."""
 
-    method: str
     state: State
     why: str
     """What breaks the promise, or why it could not be checked."""
@@ -101,7 +97,7 @@ class Verdict:
     """Worst first."""
     not_checked: tuple[str, ...]
     strongest: Attack | None = None
-    """The attack that surely gains most over guessing, by the lower end of its interval; None if none gains `GAIN`."""
+    """The attack that surely gains most over guessing, by the lower end of its interval; None if none gains."""
     tried: int = 0
     gaining: int = 0
     """Attacks that were tried, and those that gain."""
@@ -130,11 +126,6 @@ class Verdict:
             words += f"{join}{in_words(self.strongest)}"
         return words
 
-    def lines(self) -> list[str]:
-        """Return the sentence, and all reasons below it."""
-        return [f"audit of {self.method}: {self.sentence}",
-                *(f"  {line}" for reason in self.reasons for line in reason.lines())]  # fmt: skip
-
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
         return {
@@ -153,11 +144,10 @@ def verdict_of(report: AuditReport, attacks: AttackReport | None = None) -> Verd
     """Say what an audit found, and what simulated attackers learn from the same release."""
     tried = [] if attacks is None else [attack for attack in attacks.attacks if attack.applies]
     gaining = [attack for attack in tried if attack.gains]
-    gap = _gap(report)
+    broken, gap = _broken(report), _gap(report)
     return Verdict(
-        method=report.method,
-        state=_state(report, gap),
-        why=_broken(report) or gap,
+        state=State.BROKEN if broken else State.UNCHECKED if gap else State.KEPT,
+        why=broken or gap,
         counted=_counted(report),
         smallest=_smallest(report),
         reasons=_reasons(report, gaining),
@@ -172,12 +162,7 @@ def verdict_of(report: AuditReport, attacks: AttackReport | None = None) -> Verd
 
 def in_words(attack: Attack) -> str:
     """Say how often an attack succeeds, and how often guessing does."""
-    rate = attack.success
-    assert rate is not None, "an attack that gains was tried"
-    return (
-        f"the attack “{attack.name}” is right about {_share(rate.value)} of {_people(rate.n)}, "
-        f"where guessing is right about {_share(attack.baseline)}"
-    )
+    return f"the attack “{attack.name}” is {_right(attack)}, where guessing is right about {_share(attack.baseline)}"
 
 
 def gap_of(policy: Policy, *, has_truth: bool) -> str:
@@ -192,7 +177,7 @@ def gap_of(policy: Policy, *, has_truth: bool) -> str:
         return f"{crowd} = 1 promises nothing"
     sigma, k = rules.get("sigma", _SIGMA.get(method, 1)), rules.get("k")
     is_even = sigma in (1, [1]) and not (isinstance(k, list) and len({*k}) > 1)
-    return _ITEMS if family_of(method) == "sets" and not has_truth and not is_even else ""
+    return _ITEMS if METHODS.get(method) == "sets" and not has_truth and not is_even else ""
 
 
 def _all_ones(given: Any) -> bool:
@@ -200,12 +185,6 @@ def _all_ones(given: Any) -> bool:
 
 
 # ---- the parts of a verdict
-
-
-def _state(report: AuditReport, gap: str) -> State:
-    if _broken(report):
-        return State.BROKEN
-    return State.UNCHECKED if gap else State.KEPT
 
 
 def _broken(report: AuditReport) -> str:
@@ -220,9 +199,17 @@ def _broken(report: AuditReport) -> str:
 def _worst_first(report: AuditReport) -> list[Finding]:
     """The broken promises: first those that name people, then those about crowds."""
     broken = [one for one in report.violations if one.code != _UNCHECKED]
-    return sorted(
-        broken, key=lambda one: next((at for at, worst in enumerate(_WORST) if worst in one.code), len(_WORST))
-    )
+    return sorted(broken, key=lambda one: (_rank(one.code), *_by_count(one)))
+
+
+def _rank(code: str) -> int:
+    """How bad a code is; 0 is worst."""
+    return next((at for at, worst in enumerate(_WORST) if worst in code), len(_WORST))
+
+
+def _by_count(finding: Finding) -> tuple[int, str, str]:
+    """What sorts findings: most first, and then in an order that does not depend on how rows were divided."""
+    return -finding.count, finding.code, finding.sentence
 
 
 def _gap(report: AuditReport) -> str:
@@ -236,7 +223,7 @@ def _gap(report: AuditReport) -> str:
         return "the release has no row"
     gaps = [one for one in report.not_checked if not (_is_empty(report) and one.startswith(_RESIDUAL))]
     named = (why for begin, why in _WITHOUT.items() for one in gaps if one.startswith(begin))
-    return next(named, _UNCOUNTED.get(family_of(report.method), _uncounted_rows)(report))
+    return next(named, _UNCOUNTED.get(METHODS.get(report.method, report.method), _uncounted_rows)(report))
 
 
 def _is_empty(report: AuditReport) -> bool:
@@ -281,7 +268,7 @@ def _smallest(report: AuditReport) -> int | None:
     crowds = report.metrics.get("smallest_crowd")
     if isinstance(crowds, Mapping):
         return min((one for one in crowds.values() if one is not None), default=None)
-    if family_of(report.method) == "z":
+    if METHODS.get(report.method) == "z":
         return None  # what smallest_k counts then are pseudonyms
     groups = report.metrics.get("groups")  # of flexible k: by all quasi-identifiers, of which K_s is promised
     sizes = [report.metrics.get("smallest_k"), groups.get("smallest") if isinstance(groups, Mapping) else None]
@@ -294,17 +281,17 @@ def _reasons(report: AuditReport, gaining: list[Attack]) -> tuple[Reason, ...]:
     broken = [_reason(one, method) for one in _worst_first(report)]
     unproved = [_reason(one, method) for one in report.violations if one.code == _UNCHECKED]
     attacks = [_attacked(one) for one in sorted(gaining, key=_sure_gain, reverse=True)]
-    warnings = [_reason(one, method) for one in report.warnings]
+    warnings = [_reason(one, method) for one in sorted(report.warnings, key=_by_count)]
     gaps = [Reason("not checked", one) for one in report.not_checked]
-    notes = [_reason(one, method) for one in report.findings if one.severity is Severity.INFO]
+    infos = [one for one in report.findings if one.severity is Severity.INFO]
+    notes = [_reason(one, method) for one in sorted(infos, key=_by_count)]
     return (*broken, *unproved, *attacks, *warnings, *gaps, *notes)
 
 
 def _attacked(attack: Attack) -> Reason:
-    rate = attack.success
-    assert rate is not None, "an attack that gains was tried"
-    right = f"Right about {_share(rate.value)} of {_people(rate.n)}, guessing about {_share(attack.baseline)}."
-    return Reason("attack", f"{right} {attack.wants} Knows: {attack.knows}.", attack.name, rate.n, _ATTACKED)
+    assert attack.success is not None, "an attack that gains was tried"
+    right = f"{_right(attack).capitalize()}, guessing about {_share(attack.baseline)}."
+    return Reason("attack", f"{right} {attack.wants} Knows: {attack.knows}.", attack.name, attack.success.n, _ATTACKED)
 
 
 def _reason(finding: Finding, method: str) -> Reason:
@@ -327,8 +314,10 @@ def _attack_facts(attack: Attack) -> dict[str, Any]:
             "gain": _gain(attack), "people": attack.success.n}  # fmt: skip
 
 
-def _people(count: int) -> str:
-    return f"{count:,} {'person' if count == 1 else 'people'}"
+def _right(attack: Attack) -> str:
+    rate = attack.success
+    assert rate is not None, "an attack that gains was tried"
+    return f"right about {_share(rate.value)} of {rate.n:,} {'person' if rate.n == 1 else 'people'}"
 
 
 def _share(value: float) -> str:

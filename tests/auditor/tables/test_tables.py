@@ -286,6 +286,13 @@ def test_texts_that_are_not_utf_8():
         audit_table(pa.table({"town": bad}), quasi="town", k=1)
 
 
+@pytest.mark.parametrize("text", [b"town,gr\xf6\xdfe\nKiel,1\n", b"town\xff\nKiel\n"])
+def test_a_header_that_is_not_utf_8(tmp_path, text):
+    (tmp_path / "t.csv").write_bytes(text)
+    with pytest.raises(InputError, match=r"t\.csv: .*not in UTF-8"):
+        audit_table(tmp_path / "t.csv", quasi="town", k=1)
+
+
 def test_without_a_promise_nothing_is_called_kept():
     report = audit_table(table(1), quasi=QUASI)
     assert report.text().startswith("audit of table: promise could not be checked: nothing is promised")

@@ -79,6 +79,18 @@ def test_people_are_counted_not_rows():
     assert audit(table(release, RELEASE), table(truth, TRUTH), None, policy()).ok
 
 
+@pytest.mark.parametrize("name", [None, ""])
+def test_nobody_is_no_one_of_k_people(name):
+    people = ["a", "b", name]
+    truth = [{"id": one, "age": 5, "tree": "ash", "ill": "gout", "shop": "s", "ts": 0} for one in people]
+    release = [{"age": {"lo": 5, "hi": 5}, "tree": "ash", "ill": "gout", "shop": "s"}] * 3
+    entry = {"verdict": "released", "group": 0, "k": 3, "reused": False, "carriers": [2, 2]}
+    trace = [{**entry, "row": row, "delay": 2 - row} for row in range(3)]
+    report = audit(table(release, RELEASE), table(truth, TRUTH), table(trace, TRACE), policy(min_carriers=1))
+    assert {found.code for found in report.violations} == {"unusable-accepted", "below-k", "group-below-k"}
+    assert report.metrics["clusters"] == 1
+
+
 def test_a_lower_k_than_promised(run):
     run.promised["anonymize"]["k"] = 4
     found = run.codes()

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.auditor import audit
-from shoal.auditor.audit import METHODS
 from shoal.auditor.counting import combined
-from shoal.auditor.policy import read_policy
+from shoal.auditor.policy import METHODS, read_policy
 from shoal.auditor.reading.numbers import read_numbers, read_ranges
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.rows.attributes import read_attribute

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence, fitting
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
-from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, Attack, Question, Rate
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.rows.attributes import Labels, Spans
 
@@ -44,7 +44,7 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
         blind[place] = 1 / max(end - begin, 1)
         if knows_values and len(rows):
             classes, turn = np.unique(evidence.released.of_row[rows], return_inverse=True)
-            fits = _fitting_some(evidence, target, classes)
+            fits = fitting(evidence.members, np.array([target]), evidence.released.first[classes])[0]
             rows = rows[fits[turn]]
             if len(rows):
                 volume = evidence.released.volume[evidence.released.of_row[rows]]
@@ -53,20 +53,12 @@ def _arrival(evidence: RowEvidence, *, knows_values: bool) -> Attack:
     return replace(attack, success=Rate.of(found), guess=float(blind.mean()) if len(blind) else None, raw=1.0)
 
 
-def _fitting_some(evidence: RowEvidence, target: int, classes: Ints) -> Bools:
-    """Return which of some classes fit a record."""
-    chosen = replace(evidence.released, rows=evidence.released.rows[classes], first=evidence.released.first[classes],
-                     volume=evidence.released.volume[classes])  # fmt: skip
-    found: Bools = fitting(evidence.members, chosen, np.array([target]))[0]
-    return found
-
-
 def _due(evidence: RowEvidence, deadline: int) -> tuple[Ints, Ints]:
     """Return from which event to which each target's row may be due: events are numbers of arrivals."""
-    targets = evidence.members.targets
-    if not evidence.promise.is_timed or evidence.time is None:
+    targets, records = evidence.members.targets, evidence.members.records
+    if not evidence.promise.is_timed or records.time is None:
         return targets + deadline, targets + deadline
-    clock = np.maximum.accumulate(np.where(evidence.members.records.usable, evidence.time, np.iinfo(np.int64).min))
+    clock = np.maximum.accumulate(np.where(records.usable, records.time, np.iinfo(np.int64).min))
     moment = clock[targets] + deadline
     due = np.searchsorted(clock, moment)  # the first arrival that lets the deadline pass
     return due, np.minimum(np.searchsorted(clock, moment, side="right"), len(clock) - 1)
@@ -79,7 +71,7 @@ def _two_windows(evidence: RowEvidence) -> Attack:
         "which row of the first half is the person's",
     )  # fmt: skip
     if evidence.record_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+        return attack.not_applicable(NEEDS_TRACE)
     person = np.append(evidence.members.person, -1)[evidence.record_of]
     half = len(person) // 2
     both = np.intersect1d(person[:half], person[half:])

@@ -13,6 +13,7 @@ from shoal.auditor.attacks.decoys.attack import DECOY_OR_REAL, attack_decoys
 from shoal.auditor.attacks.decoys.store import is_store, read_store
 from shoal.auditor.attacks.minimality import attack_minimality
 from shoal.auditor.attacks.outcome import Attack, AttackReport, by_question
+from shoal.auditor.attacks.promise import check_knows, has_quasi_identifiers, read_row_promise
 from shoal.auditor.attacks.quasi_identifiers import attack_by_quasi_identifiers
 from shoal.auditor.attacks.range_ends import attack_range_ends
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
@@ -22,17 +23,14 @@ from shoal.auditor.attacks.two_releases import attack_two_releases, two_releases
 from shoal.auditor.attacks.undescribed import describe
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import read_stream_evidence
-from shoal.auditor.audit import METHODS
 from shoal.auditor.evidence import read_evidence
-from shoal.auditor.flexible.promise import read_flexible_promise
 from shoal.auditor.flexible.quasi import read_flexible_attribute
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import by_stream
 from shoal.auditor.rows.attributes import read_attribute
-from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import PolicyError
 
 TARGETS: Final = 1000
@@ -101,20 +99,15 @@ def attack(  # noqa: PLR0913
         refuse_control(method, control)
         if is_store(release, written):
             return attack_decoys(read_store(written, release, truth, settings), settings)
-        if method == "z-anonymity":
-            return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
-        if method in {"k^m", "k^m-apriori"}:
-            return attack_sets(read_set_evidence(written, release, truth, trace, settings))
         if method not in METHODS:
             raise PolicyError(f"[anonymize] method: attacks know {', '.join(METHODS)}")
+        if METHODS[method] == "z":
+            return attack_stream(read_stream_evidence(written, release, truth, trace, settings))
+        if METHODS[method] == "sets":
+            return attack_sets(read_set_evidence(written, release, truth, trace, settings))
         rows = read_rows(written, release, truth, trace, control, settings)
         again = None if other is None else read_rows(written, other, truth, None, None, settings, name="other")
         return attack_rows(rows, settings, again)
-
-
-def has_quasi_identifiers(method: str) -> bool:
-    """Whether a method publishes rows with quasi-identifiers, rather than values or sets."""
-    return method != "z-anonymity" and not method.startswith("k^m")
 
 
 def refuse_control(method: str, control: Any) -> None:
@@ -138,9 +131,8 @@ def read_rows(
     policy: Policy, release: Any, truth: Any, trace: Any, control: Any, settings: Settings, *, name: str = "release"
 ) -> RowEvidence:
     """Read a release of rows, its truth and the control group; errors call the release `name`."""
-    is_flexible = policy.section("anonymize").get("method") == "flexible-k"
-    promise = read_flexible_promise(policy) if is_flexible else read_tuple_promise(policy)
-    _check_knows(settings.knows, [rule.name for rule in promise.quasi])
+    promise = read_row_promise(policy)
+    check_knows(settings.knows, promise)
     settings.progress("reading")
     evidence = read_evidence(policy, release, truth, trace, name=name)
     assert evidence.truth is not None
@@ -150,7 +142,7 @@ def read_rows(
         rows = read(control, name="control", expected=Format.of_source(policy.section("source")))
         outside = by_stream(rows, policy.section("stream"))
     return read_row_evidence(
-        evidence, promise, outside, read_flexible_attribute if is_flexible else read_attribute,
+        evidence, promise, outside, read_flexible_attribute if promise.method == "flexible-k" else read_attribute,
         knows=settings.knows, targets=settings.targets, seed=settings.seed,
     )  # fmt: skip
 
@@ -171,7 +163,7 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
     facts: dict[str, Any] = {
         "released_rows": rows_read.rows,
         "classes": len(rows_read.released.rows),
-        "people": len(np.unique(people.person[people.records.usable])),
+        "people": people.count,
         "targets": len(people.targets),
         "control": 0 if rows_read.outsiders is None else len(rows_read.outsiders.targets),
         "traced": rows_read.record_of is not None,
@@ -185,13 +177,3 @@ def attack_rows(rows_read: RowEvidence, settings: Settings, again: RowEvidence |
             "most_rows_of_a_person": int(rows_of_people.max()),
         }
     return AttackReport(rows_read.promise.method, by_question(found), facts)
-
-
-def _check_knows(knows: Sequence[str] | None, quasi: Sequence[str]) -> None:
-    unknown = [name for name in knows or () if name not in quasi]
-    if unknown:
-        raise PolicyError(
-            f"knows: {', '.join(unknown)} is not a quasi-identifier of the policy; choose from {', '.join(quasi)}"
-        )
-    if knows is not None and not knows:
-        raise PolicyError("knows: name at least one quasi-identifier")

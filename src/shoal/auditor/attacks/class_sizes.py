@@ -8,15 +8,13 @@ from functools import partial
 from typing import Any, Final
 
 from shoal.auditor.attacks.outcome import NO_ROW, Attack, AttackReport, Question, Rate, by_question
-from shoal.auditor.audit import METHODS
+from shoal.auditor.attacks.promise import check_knows, has_quasi_identifiers, read_row_promise
 from shoal.auditor.engine import Place
-from shoal.auditor.flexible.promise import read_flexible_promise
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.policy import METHODS, Policy, read_policy
 from shoal.auditor.reading.paths import Format
 from shoal.auditor.tables.audit import count_classes, read_columns
 from shoal.auditor.tables.promise import TablePromise, read_promise
 from shoal.auditor.task_files import File, files_of
-from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import PolicyError
 
 RELEASE, TRUTH, CONTROL = "release", "truth", "control"
@@ -79,16 +77,14 @@ def known_to_attackers(written: Policy | None, knows: Sequence[str] | None, pers
             raise PolicyError("knows: without a policy, name the quasi-identifiers that attackers know")
         return Known("a table", tuple(knows), person)
     method = str(written.section("anonymize").get("method"))
-    if method not in METHODS or method == "z-anonymity" or method.startswith("k^m"):
+    if method not in METHODS or not has_quasi_identifiers(method):
         raise PolicyError(
             f"[anonymize] method: {method} has no classes to be counted on Spark; use shoal attack without "
             "--engine spark"
         )
-    promise = read_flexible_promise(written) if method == "flexible-k" else read_tuple_promise(written)
+    promise = read_row_promise(written)
+    check_knows(knows, promise)
     names = [rule.name for rule in promise.quasi]
-    unknown = [name for name in knows or () if name not in names]
-    if unknown or (knows is not None and not knows):
-        raise PolicyError(f"knows: choose from the quasi-identifiers of the policy, {', '.join(names)}")
     own = None if promise.person == "row" else promise.person
     return Known(method, tuple(name for name in names if knows is None or name in knows), own)
 

@@ -56,6 +56,24 @@ class People:
         """The person of every record; -1 for a missing one."""
         return self.records.person
 
+    @property
+    def count(self) -> int:
+        """How many people have a record that can be used."""
+        return len(np.unique(self.person[self.records.usable]))
+
+    @property
+    def knowledge(self) -> str:
+        """What attackers know who know all quasi-identifiers."""
+        return "the person's true " + ", ".join(attribute.name for attribute in self.attributes)
+
+    def values_of(self, name: str, names: list[str]) -> Ints | None:
+        """The values of a sensitive column by their place in `names` from 1 on: 0 is null, -1 any other."""
+        if name not in self.sensitive:
+            return None
+        values, _, texts = self.sensitive[name]
+        number = {text: place for place, text in enumerate(names, 1)}
+        return np.array([*(number.get(text, -1) for text in texts), 0], np.int64)[values]  # code -1 picks the last
+
 
 @dataclass(frozen=True, slots=True)
 class RowEvidence:
@@ -71,8 +89,6 @@ class RowEvidence:
     """The class of every record; -1 if it was not published."""
     event: Ints | None
     """The arrival at which each row was published."""
-    time: Ints | None
-    """The event time of every record."""
     promise: Any
     random: np.random.Generator
 
@@ -135,7 +151,6 @@ def read_row_evidence(
         record_of=record_of,
         class_of=class_of,
         event=event,
-        time=members.records.time,
         promise=promise,
         random=random,
     )
@@ -198,11 +213,11 @@ def _link(trace: Rows, records: int, released: int, promise: Any) -> tuple[Ints 
     return np.where(found.exists, found.row, -1)[found.is_shown], event
 
 
-def fitting(people: People, released: Released, rows: Ints, attributes: Sequence[Attribute] | None = None) -> Fits:
-    """Return which classes may contain which records; a missing value, on either side, rules nothing out."""
-    found = np.ones((len(rows), len(released.rows)), np.bool_)
-    for attribute in people.attributes if attributes is None else attributes:
-        found &= fitting_one(attribute, rows, released.first)
+def fitting(people: People, rows: Ints, shown: Ints) -> Fits:
+    """Return which released rows may be of which records; a missing value, on either side, rules nothing out."""
+    found = np.ones((len(rows), len(shown)), np.bool_)
+    for attribute in people.attributes:
+        found &= fitting_one(attribute, rows, shown)
     return found
 
 
@@ -237,3 +252,11 @@ def raw_codes(people: People) -> npt.NDArray[np.int64]:
             code = np.unique(attribute.true_value, return_inverse=True)[1]
             columns.append(np.where(np.isnan(attribute.true_value), -1, code))
     return np.stack(columns, axis=1) if columns else np.zeros((len(people.person), 0), np.int64)
+
+
+def equal_records(people: People) -> Ints:
+    """Number the combinations of true values of usable records; -1 for records that cannot be used."""
+    usable = people.records.usable
+    found = np.full(len(usable), -1, np.int64)
+    found[usable] = combined(list(raw_codes(people)[usable].T), int(usable.sum()))
+    return found

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.attacks.classes import RowEvidence
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, Attack, Question, Rate
 from shoal.auditor.attacks.sensitive_values import SensitiveColumn, no_values, read_column, share_right
 from shoal.auditor.counting import dense, people_of
 from shoal.auditor.reading.columns import Bools, Ints
@@ -26,20 +26,16 @@ _CONTROL: Final = "the same people by the most common value of the rows publishe
 
 def attack_minimality(evidence: RowEvidence) -> list[Attack]:
     """Try to learn the value of the row that lies furthest out, in every class of more than k people."""
-    several = len(evidence.members.sensitive) > 1
     names = list(evidence.members.sensitive) or ["sensitive value"]
-    found = []
-    for name in names:
-        attack = Attack(
-            f"minimality{f': {name}' if several else ''}", Question.INFERENCE,
-            f"In a class of more than k people, the row furthest out has a {name} without which l would not hold.",
-            "k and l, and the quasi-identifiers of everybody in the class",
-        )  # fmt: skip
-        found.append(_attack_column(attack, evidence, name))
-    return found
+    return [_attack_column(evidence, name, f": {name}" if len(names) > 1 else "") for name in names]
 
 
-def _attack_column(attack: Attack, evidence: RowEvidence, name: str) -> Attack:
+def _attack_column(evidence: RowEvidence, name: str, suffix: str) -> Attack:
+    attack = Attack(
+        f"minimality{suffix}", Question.INFERENCE,
+        f"In a class of more than k people, the row furthest out has a {name} without which l would not hold.",
+        "k and l, and the quasi-identifiers of everybody in the class",
+    )  # fmt: skip
     diversity: Diversity | None = getattr(evidence.promise, "diversity", None)
     if not evidence.members.sensitive:
         return attack.not_applicable(no_values(evidence))
@@ -48,7 +44,7 @@ def _attack_column(attack: Attack, evidence: RowEvidence, name: str) -> Attack:
             return attack.not_applicable("the policy promises t alone; the attack reasons about l and entropy_l")
         return attack.not_applicable("without l, how wide a class is depends on quasi-identifiers only")
     if evidence.record_of is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
+        return attack.not_applicable(NEEDS_TRACE)
     column = read_column(evidence, name)
     if column is None:
         return attack.not_applicable(f"{name} has too many different values")

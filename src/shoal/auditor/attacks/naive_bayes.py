@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,8 @@ class Spread:
     """One attribute: how much of each published value lies in each bin of true values."""
 
     def __init__(self, attribute: Attribute, first: Ints) -> None:
-        self.name = attribute.name
+        self.values: dict[str, int] | None = None
+        """The true labels, numbered; None for numbers, which have bins."""
         if isinstance(attribute, Spans):
             ends = np.concatenate([attribute.low, attribute.high])
             ends = ends[np.isfinite(ends)]
@@ -32,6 +34,13 @@ class Spread:
             used = np.unique(attribute.true_code[attribute.true_code >= 0])
             self.values = {attribute.texts[code]: place for place, code in enumerate(used.tolist())}
             self.share = self._of_labels(attribute, used, attribute.code[first])
+
+    @property
+    def names(self) -> list[str]:
+        """What each value or bin is called."""
+        if self.values is not None:
+            return list(self.values)
+        return [f"{low:g} – {high:g}" for low, high in pairwise(self.edges.tolist())]
 
     @staticmethod
     def _quantiles(ends: Floats, step: float) -> Floats:
@@ -70,6 +79,7 @@ class Spread:
             place = np.clip(np.searchsorted(self.edges, value, side="right") - 1, 0, len(self.edges) - 2)
             return np.where(np.isnan(value), -1, place)
         assert isinstance(attribute, Labels)
+        assert self.values is not None
         number = np.array([*(self.values.get(text, -1) for text in attribute.texts), -1], np.int64)
         return number[attribute.true_code[rows]]
 

@@ -21,6 +21,7 @@ _WIDTH: Final = 110
 
 
 OUTSIDE: Final = "people who are not in the data"
+NEEDS_TRACE: Final = "it needs the trace, to know which row is whose"
 NO_ROW: Final = "people who are not in the data have no row to be found"
 
 
@@ -146,10 +147,7 @@ class AttackReport:
         return tuple(attack for attack in self.attacks if attack.question is question)
 
     def __getitem__(self, name: str) -> Attack:
-        for attack in self.attacks:
-            if attack.name == name:
-                return attack
-        raise KeyError(name)
+        return {attack.name: attack for attack in self.attacks}[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict for JSON."""
@@ -173,7 +171,8 @@ class AttackReport:
             lines += [f"  {attack.name:<{width}}  does not apply: {attack.why_not}" for attack in asked
                       if not attack.applies]  # fmt: skip
         for reason, names in shared.items():
-            lines += [f"does not apply: {reason}", *_wrapped(names)]
+            lines.append(f"does not apply: {reason}")
+            lines += wrap("; ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ")
         lines.append("guess: without the release; raw: on the raw data; control: people who are not in the data;")
         lines += [f"control of {attack.name}: {attack.control_is};" for attack in self.attacks
                   if attack.has_own_control]  # fmt: skip
@@ -187,6 +186,13 @@ class AttackReport:
             if not attack.applies:
                 names.setdefault(attack.why_not, []).append(attack.name)
         return {reason: found for reason, found in names.items() if len(found) > 1}
+
+
+def rated(attack: Attack, success: npt.ArrayLike, guess: npt.ArrayLike, raw: npt.ArrayLike) -> Attack:
+    """Return an attack with its rates: the means over targets, over blind guesses, and over targets in the raw data."""
+    sides = (np.asarray(side, np.float64) for side in (guess, raw))
+    blind, unprotected = (float(side.mean()) if side.size else None for side in sides)
+    return replace(attack, success=Rate.of(success), guess=blind, raw=unprotected)
 
 
 def with_control(attack: Attack) -> Attack:
@@ -210,10 +216,6 @@ def _line(attack: Attack, width: int) -> str:
     cells = " ".join(f"{'–' if side is None else format(side, '.4f'):>7}"
                      for side in (attack.guess, attack.raw, attack.control))  # fmt: skip
     return f"  {attack.name:<{width}}  {interval}  {cells} {rate.n:>7}"
-
-
-def _wrapped(names: Iterable[str]) -> list[str]:
-    return wrap("; ".join(names), _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _shown(value: Any) -> str:

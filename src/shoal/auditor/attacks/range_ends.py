@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from shoal.auditor.attacks.classes import People, RowEvidence, fitting_one, raw_codes
-from shoal.auditor.attacks.outcome import Attack, Question, Rate
+from shoal.auditor.attacks.classes import People, RowEvidence, chunks, equal_records, fitting_one
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, Attack, Question, Rate
+from shoal.auditor.counting import people_of
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.rows.attributes import Spans
@@ -18,75 +19,51 @@ _PREDICATES: Final = 400
 
 def attack_range_ends(evidence: RowEvidence) -> list[Attack]:
     """Try the attackers who use the ends of ranges."""
-    return [_predicates(evidence), _range_ends(evidence), _shared_ends(evidence)]
+    return [_predicates(evidence), *_range_ends(evidence)]
 
 
-def _spans(people: People) -> list[Spans]:
-    return [attribute for attribute in people.attributes if isinstance(attribute, Spans)]
-
-
-def _why_not(spans: list[Spans]) -> str:
-    if not spans:
-        return "no quasi-identifier is published as a range"
-    return "it needs the trace, to know which row is whose"
-
-
-def _range_ends(evidence: RowEvidence) -> Attack:
-    attack = Attack(
+def _range_ends(evidence: RowEvidence) -> list[Attack]:
+    """Learn a value from an end of the range: if it is of this person alone, and if others may have it, too."""
+    knows = "which row is the person's"
+    alone = Attack(
         "range end", Question.INFERENCE,
-        "An end of a range of the person's row is the exact value of this person and of no other of the class.",
-        "which row is the person's",
+        "An end of a range of the person's row is the exact value of this person and of no other of the class.", knows,
     )  # fmt: skip
-    people = evidence.members
-    spans = _spans(people)
-    if not spans or evidence.class_of is None:
-        return attack.not_applicable(_why_not(spans))
-    targets = people.targets
-    own = evidence.class_of[targets]
-    hit, misses = np.zeros(len(targets), np.bool_), np.ones(len(targets))
-    for span in spans:
-        for ends in (span.low, span.high):
-            end = ends[evidence.released.first]
-            is_sharp = _of_one_person(evidence, span, end)[own]
-            hit |= is_sharp & (span.true_value[targets] == end[own])
-            share = _share_at(span, people.records.usable, evidence.released.first[own], end[own])
-            misses *= 1 - np.where(is_sharp, share, 0)
-    return replace(attack, success=Rate.of(hit), guess=float(np.mean(1 - misses)) if len(targets) else None, raw=1.0)
-
-
-def _shared_ends(evidence: RowEvidence) -> Attack:
-    """The same where others of the class may have the value, too: the attacker still learns it exactly."""
-    attack = Attack(
+    shared = Attack(
         "range end, also shared", Question.INFERENCE,
-        "An end of a range of the person's row is the exact value of this person, and perhaps of others.",
-        "which row is the person's",
+        "An end of a range of the person's row is the exact value of this person, and perhaps of others.", knows,
     )  # fmt: skip
-    people = evidence.members
-    spans = _spans(people)
+    spans = [attribute for attribute in evidence.members.attributes if isinstance(attribute, Spans)]
     if not spans or evidence.class_of is None:
-        return attack.not_applicable(_why_not(spans))
-    targets = people.targets
-    rows = evidence.released.first[evidence.class_of[targets]]
-    hit, misses = np.zeros(len(targets), np.bool_), np.ones(len(targets))
+        why = NEEDS_TRACE if spans else "no quasi-identifier is published as a range"
+        return [attack.not_applicable(why) for attack in (alone, shared)]
+    own = evidence.class_of[evidence.members.targets]
+    return [
+        _at_ends(evidence, spans, own, alone, is_alone=True),
+        _at_ends(evidence, spans, own, shared, is_alone=False),
+    ]
+
+
+def _at_ends(evidence: RowEvidence, spans: list[Spans], own: Ints, attack: Attack, *, is_alone: bool) -> Attack:
+    people, rows = evidence.members, evidence.released.first[own]
+    hit, misses = np.zeros(len(own), np.bool_), np.ones(len(own))
     for span in spans:
         is_range = (span.low[rows] < span.high[rows]) & ~span.at_root[rows]
         for ends in (span.low, span.high):
-            hit |= is_range & (span.true_value[targets] == ends[rows])
-            misses *= 1 - np.where(is_range, _share_at(span, people.records.usable, rows, ends[rows]), 0)
-    return replace(attack, success=Rate.of(hit), guess=float(np.mean(1 - misses)) if len(targets) else None, raw=1.0)
+            is_sharp = is_range & _of_one_person(evidence, span, ends)[own] if is_alone else is_range
+            hit |= is_sharp & (span.true_value[people.targets] == ends[rows])
+            misses *= 1 - np.where(is_sharp, _share_at(span, people.records.usable, rows, ends[rows]), 0)
+    return replace(attack, success=Rate.of(hit), guess=float(np.mean(1 - misses)) if len(own) else None, raw=1.0)
 
 
-def _of_one_person(evidence: RowEvidence, span: Spans, end: Floats) -> Bools:
-    """Return in which classes a single person has the value at the range's end, if the domain does not end there."""
+def _of_one_person(evidence: RowEvidence, span: Spans, ends: Floats) -> Bools:
+    """Return in which classes a single person has the value at the range's end."""
     assert evidence.record_of is not None
     shown = np.flatnonzero(evidence.record_of >= 0)
     classes, record = evidence.released.of_row[shown], evidence.record_of[shown]
-    at_end = span.true_value[record] == end[classes]
-    width = int(evidence.members.person.max(initial=0)) + 1
-    pairs = np.unique(classes[at_end] * width + evidence.members.person[record[at_end]])
     first = evidence.released.first
-    is_range = (span.low[first] < span.high[first]) & ~span.at_root[first]
-    found: Bools = (np.bincount(pairs // width, minlength=len(end)) == 1) & is_range
+    at_end = span.true_value[record] == ends[first][classes]
+    found: Bools = people_of(classes[at_end], evidence.members.person[record[at_end]], len(first)) == 1
     return found
 
 
@@ -143,10 +120,9 @@ def _widest(people: People, shown: Ints) -> Ints:
 def _isolated(people: People, usable: Ints, shown: list[Ints], sharp: Ints, at_low: Bools) -> Bools:
     """Return which predicates match exactly one person; ``shown`` has the rows of each attribute's part."""
     found = np.zeros(len(sharp), np.bool_)
-    step = max(8_000_000 // max(len(usable), 1), 1)
-    for start in range(0, len(sharp), step):
-        part = slice(start, start + step)
-        match = np.ones((len(usable), len(sharp[part])), np.bool_)
+    person = people.person[usable]
+    for part in chunks(np.arange(len(sharp)), len(usable)):
+        match = np.ones((len(usable), len(part)), np.bool_)
         for place, attribute in enumerate(people.attributes):
             rows = shown[place][part]
             match &= fitting_one(attribute, usable, rows)
@@ -154,17 +130,13 @@ def _isolated(people: People, usable: Ints, shown: list[Ints], sharp: Ints, at_l
                 end = np.where(at_low[part], attribute.low[rows], attribute.high[rows])
                 exact = attribute.true_value[usable][:, None] == end[None, :]
                 match &= exact | (sharp[part] != place)
-        person = people.person[usable]
         for column in np.flatnonzero(match.any(axis=0)).tolist():
-            found[start + column] = len(np.unique(person[match[:, column]])) == 1
+            found[part[column]] = len(np.unique(person[match[:, column]])) == 1
     return found
 
 
 def _unique_share(people: People) -> float:
     """On the raw data: how many people are the only ones with all values of one of their records."""
-    codes, person = raw_codes(people)[people.records.usable], people.person[people.records.usable]
-    group = np.unique(codes, axis=0, return_inverse=True)[1]
-    width = int(person.max(initial=0)) + 1
-    pairs = np.unique(group * width + person)
-    holders = np.bincount(pairs // width)
-    return float(np.mean(holders[group] == 1)) if len(group) else 0.0
+    usable = people.records.usable
+    group = equal_records(people)[usable]
+    return float(np.mean(people_of(group, people.person[usable])[group] == 1)) if len(group) else 0.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, with_control
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, rated, with_control
 from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.audit import inputs_of
 from shoal.auditor.findings import Notes
@@ -133,9 +134,7 @@ def _known_items(evidence: SetEvidence, random: np.random.Generator) -> list[Att
             match = evidence.matching(items)
             success.append(1 / match if match else 0.0)
             before.append(1 / len(raw.with_all(items.tolist())))
-        found.append(
-            replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=float(np.mean(before)))
-        )
+        found.append(rated(attack, success, 1 / max(len(shown), 1), before))
     return found
 
 
@@ -149,18 +148,11 @@ def _whole_record(evidence: SetEvidence, random: np.random.Generator) -> Attack:
     if evidence.above is not None:
         return attack.not_applicable(LOCAL)
     image = collect(known.owners, label_of[known.items], len(known), shown.labels, label_of[known.items] >= 0)
-    times: dict[bytes, int] = {}
-    for key in shown.keys():  # noqa: SIM118
-        times[key] = times.get(key, 0) + 1
-    before: dict[bytes, int] = {}
-    keys = known.keys()
-    for key in keys:
-        before[key] = before.get(key, 0) + 1
+    images, keys = image.keys(), known.keys()
+    times, before = Counter(shown.keys()), Counter(keys)
     targets = random.permutation(np.flatnonzero(known.sizes > 0))[: settings.targets].tolist()
-    images = image.keys()
-    success = [1 / times[images[at]] if images[at] in times else 0.0 for at in targets]
-    raw = float(np.mean([1 / before[keys[at]] for at in targets])) if targets else None
-    return replace(attack, success=Rate.of(success), guess=1 / max(len(shown), 1), raw=raw)
+    success = [1 / times[images[at]] if times[images[at]] else 0.0 for at in targets]
+    return rated(attack, success, 1 / max(len(shown), 1), [1 / before[keys[at]] for at in targets])
 
 
 def _behind_labels(evidence: SetEvidence, random: np.random.Generator) -> list[Attack]:

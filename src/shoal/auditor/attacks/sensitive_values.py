@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from shoal.auditor.attacks.classes import People, RowEvidence, chunks, fitting, raw_codes
+from shoal.auditor.attacks.classes import People, RowEvidence, chunks, equal_records, fitting
 from shoal.auditor.attacks.naive_bayes import Bayes
-from shoal.auditor.attacks.outcome import OUTSIDE, Attack, Question, Rate
+from shoal.auditor.attacks.outcome import NEEDS_TRACE, OUTSIDE, Attack, Question, Rate
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.reading.numbers import Floats
 
@@ -21,6 +21,7 @@ _ROWS: Final = {"1 row": 1, "several rows": 3, "10 rows": 10, "30 rows": 30}
 """How many rows of a person the intersection uses, by the name of the attack."""
 _STABLE: Final = 0.9
 """The share of people with several rows who must have the same value in all, for a value to be a person's."""
+_TINY: Final = 1e-9
 _OWN_OUT: Final = "the same without the person's own row"
 
 
@@ -40,6 +41,12 @@ class SensitiveColumn:
     def prior(self, true: Ints) -> float:
         """Return how often the most common value is right about people with these values."""
         return float((true == self.counts.sum(axis=0).argmax()).mean()) if len(true) else 0.0
+
+    @property
+    def log_prior(self) -> Floats:
+        """How common each value is, as a logarithm."""
+        found: Floats = np.log(self.counts.sum(axis=0) / max(self.counts.sum(), 1) + _TINY)
+        return found
 
 
 def attack_sensitive_values(evidence: RowEvidence) -> list[Attack]:
@@ -70,7 +77,7 @@ def no_values(evidence: RowEvidence) -> str:
 
 
 def _attacks(evidence: RowEvidence, name: str, suffix: str) -> list[Attack]:
-    known = "the person's true " + ", ".join(attribute.name for attribute in evidence.members.attributes)
+    known = evidence.members.knowledge
     return [
         Attack(f"homogeneous class{suffix}", Question.INFERENCE, f"All rows of the person's class have one {name}.",
                "which class the person's row is in"),
@@ -98,20 +105,14 @@ def read_column(evidence: RowEvidence, name: str) -> SensitiveColumn | None:
         return None
     cells = evidence.released.of_row * width + shown + 1
     counts = np.bincount(cells, minlength=width * classes).reshape(classes, width).astype(np.float64)
-    outside = None
-    if evidence.outsiders is not None and name in evidence.outsiders.sensitive:
-        values, _, texts = evidence.outsiders.sensitive[name]
-        number = {text: place + 1 for place, text in enumerate(names)}
-        translate = np.array([*(number.get(text, -1) for text in texts), 0], np.int64)  # code -1 picks the last
-        outside = translate[values]
+    outside = None if evidence.outsiders is None else evidence.outsiders.values_of(name, names)
     return SensitiveColumn(name, true + 1, width, counts, outside)
 
 
 def _run(evidence: RowEvidence, column: SensitiveColumn, attacks: list[Attack]) -> Iterator[Attack]:
     homogeneous, mode, fits, classifier, *several = attacks
     raw = _raw(evidence.members, column)
-    yield _homogeneous(evidence, column, homogeneous, raw)
-    yield _class_mode(evidence, column, mode, raw)
+    yield from _by_class(evidence, column, homogeneous, mode, raw)
     yield _rows_that_fit(evidence, column, fits, raw)
     yield _classifier(evidence, column, classifier, raw)
     yield from _several_rows(evidence, column, several, raw)
@@ -119,22 +120,14 @@ def _run(evidence: RowEvidence, column: SensitiveColumn, attacks: list[Attack]) 
 
 def _raw(people: People, column: SensitiveColumn) -> float:
     """On the raw data: the most common value of the records with exactly the target's quasi-identifiers."""
-    usable = np.flatnonzero(people.records.usable)
-    codes = raw_codes(people)[usable]
-    group = np.unique(codes, axis=0, return_inverse=True)[1]
-    place = np.full(len(people.person), -1, np.int64)
-    place[usable] = np.arange(len(usable))
-    cells, counts = np.unique(group * column.width + column.true[usable], return_counts=True)
+    group = equal_records(people)
+    usable = group >= 0
+    cells, counts = np.unique(group[usable] * column.width + column.true[usable], return_counts=True)
     best = np.zeros(int(group.max(initial=0)) + 1, np.int64)
     order = np.argsort(counts, kind="stable")
-    best[cells[order] // column.width] = cells[order] % column.width
-    at = place[people.targets]
-    return float(np.mean(best[group[at]] == column.true[people.targets])) if len(at) else 0.0
-
-
-def _of_targets(evidence: RowEvidence) -> Ints | None:
-    """The class of every target; None if not known."""
-    return None if evidence.class_of is None else evidence.class_of[evidence.members.targets]
+    best[cells[order] // column.width] = cells[order] % column.width  # the last, most common one stays
+    at = people.targets
+    return float(np.mean(best[group[at]] == column.true[at])) if len(at) else 0.0
 
 
 def share_right(scores: Floats, true: Ints) -> Floats:
@@ -143,78 +136,78 @@ def share_right(scores: Floats, true: Ints) -> Floats:
     return np.where(best[np.arange(len(true)), true], 1 / best.sum(axis=1), 0.0)
 
 
-def _homogeneous(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
-    mine = _of_targets(evidence)
-    if mine is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
-    is_one = column.counts.max(axis=1) == evidence.released.rows
-    return replace(attack, success=Rate.of(is_one[mine]), guess=0.0, raw=raw)
-
-
-def _class_mode(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
-    mine = _of_targets(evidence)
-    if mine is None:
-        return attack.not_applicable("it needs the trace, to know which row is whose")
-    true = column.true[evidence.members.targets]
+def _by_class(
+    evidence: RowEvidence, column: SensitiveColumn, homogeneous: Attack, mode: Attack, raw: float
+) -> Iterator[Attack]:
+    if evidence.class_of is None:
+        yield from (attack.not_applicable(NEEDS_TRACE) for attack in (homogeneous, mode))
+        return
+    mine, true = evidence.class_of[evidence.members.targets], column.true[evidence.members.targets]
+    has_one_value = column.counts.max(axis=1) == evidence.released.rows
+    yield replace(homogeneous, success=Rate.of(has_one_value[mine]), guess=0.0, raw=raw)
     found = share_right(column.counts[mine], true)
-    return replace(attack, success=Rate.of(found), guess=column.prior(true), raw=raw)
+    yield replace(mode, success=Rate.of(found), guess=column.prior(true), raw=raw)
 
 
 def row_scores(evidence: RowEvidence, people: People, column: SensitiveColumn, rows: Ints) -> Floats:
     """Add up the rows that fit, by value; a row counts by how few different people it could be of."""
-    narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
-    weighted = column.counts * narrow[:, None]
-    found = [
-        fitting(people, evidence.released, part).astype(np.float64) @ weighted
-        for part in chunks(rows, len(evidence.released.rows))
-    ]
+    weighted = column.counts * _weight(evidence)[:, None]
+    shown = evidence.released.first
+    found = [fitting(people, part, shown).astype(np.float64) @ weighted for part in chunks(rows, len(shown))]
     return np.concatenate([np.zeros((0, column.width)), *found])
 
 
+def _weight(evidence: RowEvidence) -> Floats:
+    """How much a row of each class counts; 1 in the class that could be of the fewest people."""
+    volume = evidence.released.volume
+    found: Floats = np.exp(volume.min(initial=0.0) - volume)
+    return found
+
+
 def _rows_that_fit(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
-    people = evidence.members
-    true, scores = column.true[people.targets], row_scores(evidence, people, column, people.targets)
-    control, what = _control(
-        evidence, column, lambda outsiders: row_scores(evidence, outsiders, column, outsiders.targets)
-    )
-    mine = _of_targets(evidence)
-    if control is None and mine is not None:
-        narrow = np.exp(evidence.released.volume.min(initial=0.0) - evidence.released.volume)
-        without = scores.copy()
-        without[np.arange(len(true)), true] -= narrow[mine]
-        control, what = float(share_right(np.maximum(without, 0), true).mean()), _OWN_OUT
-    return replace(
-        attack, success=Rate.of(share_right(scores, true)), guess=column.prior(true), raw=raw, control=control,
-        control_is=what,
-    )  # fmt: skip
+    def scores(people: People) -> Floats:
+        return row_scores(evidence, people, column, people.targets)
 
+    def without(own: Floats, mine: Ints, true: Ints) -> Floats:
+        rest = own.copy()
+        rest[np.arange(len(true)), true] -= _weight(evidence)[mine]
+        return np.maximum(rest, 0)
 
-def _control(
-    evidence: RowEvidence, column: SensitiveColumn, scores: Callable[[People], Floats]
-) -> tuple[float | None, str]:
-    outsiders = evidence.outsiders
-    if outsiders is None or column.outside is None or not len(outsiders.targets):
-        return None, ""
-    true = column.outside[outsiders.targets]
-    found = np.zeros(len(true))
-    listed: Bools = true >= 0  # a value that the release does not have is never guessed
-    found[listed] = share_right(scores(outsiders)[listed], true[listed])
-    return float(found.mean()), OUTSIDE
+    return _scored(evidence, column, replace(attack, raw=raw), scores, without)
 
 
 def _classifier(evidence: RowEvidence, column: SensitiveColumn, attack: Attack, raw: float) -> Attack:
-    people, released = evidence.members, evidence.released
-    model = Bayes.trained(people.attributes, released.first, column.counts)
-    true = column.true[people.targets]
-    success = Rate.of(share_right(np.exp(calm(model.scores(people.attributes, people.targets))), true))
-    control, what = _control(
-        evidence, column, lambda outsiders: np.exp(calm(model.scores(outsiders.attributes, outsiders.targets)))
+    members = evidence.members
+    model = Bayes.trained(members.attributes, evidence.released.first, column.counts)
+
+    def scores(people: People) -> Floats:
+        return np.exp(calm(model.scores(people.attributes, people.targets)))
+
+    def without(_: Floats, mine: Ints, true: Ints) -> Floats:
+        return np.exp(calm(model.scores(members.attributes, members.targets, without=(mine, true))))
+
+    return _scored(evidence, column, replace(attack, raw=raw), scores, without)
+
+
+def _scored(
+    evidence: RowEvidence, column: SensitiveColumn, attack: Attack, scores: Callable[[People], Floats],
+    without: Callable[[Floats, Ints, Ints], Floats],
+) -> Attack:  # fmt: skip
+    """Guess the value with the best score; the control is outsiders, else scores without the person's own row."""
+    people, outsiders = evidence.members, evidence.outsiders
+    own, true = scores(people), column.true[people.targets]
+    control, what = None, ""
+    if outsiders is not None and column.outside is not None and len(outsiders.targets):
+        theirs = column.outside[outsiders.targets]
+        is_known: Bools = theirs >= 0  # a value that the release does not have is never guessed
+        right = share_right(scores(outsiders)[is_known], theirs[is_known])
+        control, what = float(right.sum() / len(theirs)), OUTSIDE
+    elif evidence.class_of is not None:
+        mine = evidence.class_of[people.targets]
+        control, what = float(share_right(without(own, mine, true), true).mean()), _OWN_OUT
+    return replace(
+        attack, success=Rate.of(share_right(own, true)), guess=column.prior(true), control=control, control_is=what
     )
-    mine = _of_targets(evidence)
-    if control is None and mine is not None:
-        without = model.scores(people.attributes, people.targets, without=(mine, true))
-        control, what = float(share_right(np.exp(calm(without)), true).mean()), _OWN_OUT
-    return replace(attack, success=success, guess=column.prior(true), raw=raw, control=control, control_is=what)
 
 
 def calm(scores: Floats) -> Floats:
@@ -255,7 +248,7 @@ def _scores_of_rows(
     evidence: RowEvidence, column: SensitiveColumn, order: Ints, start: Ints, size: Ints, rows: int
 ) -> Floats:
     """How likely each value is after the first rows of some people."""
-    prior = np.log(column.counts.sum(axis=0) / max(column.counts.sum(), 1) + 1e-9)
+    prior = column.log_prior
     total = np.repeat(prior[None, :], len(start), axis=0)
     for turn in range(rows):
         has = size > turn
@@ -264,5 +257,12 @@ def _scores_of_rows(
             scores = row_scores(evidence, evidence.members, column, at)
         else:
             scores = column.counts[evidence.class_of[at]]
-        total[has] += np.log(scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300) + 1e-9) - prior
+        total[has] += log_likelihood(scores, prior) - prior
     return np.exp(calm(total))
+
+
+def log_likelihood(scores: Floats, prior: Floats) -> Floats:
+    """Return log likelihoods of values; where no row fits, nothing is learnt."""
+    total = scores.sum(axis=1, keepdims=True)
+    found: Floats = np.where(total > 0, np.log(scores / np.maximum(total, 1e-300) + _TINY), prior)
+    return found

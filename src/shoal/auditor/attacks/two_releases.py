@@ -10,8 +10,8 @@ import numpy as np
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.outcome import Attack, Question, Rate
 from shoal.auditor.attacks.sensitive_values import (
-    SensitiveColumn,
     calm,
+    log_likelihood,
     no_values,
     read_column,
     row_scores,
@@ -19,7 +19,6 @@ from shoal.auditor.attacks.sensitive_values import (
 )
 from shoal.auditor.reading.numbers import Floats
 
-_TINY: Final = 1e-9
 _CONTROL: Final = "the better of the two releases alone"
 
 
@@ -52,8 +51,8 @@ def _intersected(attack: Attack, first: RowEvidence, second: RowEvidence, name: 
     true = columns[0].true[targets]
     one = row_scores(first, first.members, columns[0], targets)
     other = _in_order_of(first, second, name, row_scores(second, second.members, columns[1], targets))
-    prior = _prior(columns[0])
-    both = _likelihood(one, prior) + _likelihood(other, prior) - prior
+    prior = columns[0].log_prior
+    both = log_likelihood(one, prior) + log_likelihood(other, prior) - prior
     alone = max(float(share_right(scores, true).mean()) for scores in (one, other)) if len(true) else 0.0
     return replace(
         attack, success=Rate.of(share_right(np.exp(calm(both)), true)), guess=columns[0].prior(true), raw=1.0,
@@ -68,16 +67,4 @@ def _in_order_of(first: RowEvidence, second: RowEvidence, name: str, scores: Flo
     padded = np.column_stack([scores, np.zeros(len(scores))])  # the last column: values that only the first has
     order = np.array([0, *(place.get(text, scores.shape[1]) for text in names)])
     found: Floats = padded[:, order]
-    return found
-
-
-def _likelihood(scores: Floats, prior: Floats) -> Floats:
-    """Return log likelihoods; where no row fits, nothing is learnt."""
-    total = scores.sum(axis=1, keepdims=True)
-    found: Floats = np.where(total > 0, np.log(scores / np.maximum(total, 1e-300) + _TINY), prior)
-    return found
-
-
-def _prior(column: SensitiveColumn) -> Floats:
-    found: Floats = np.log(column.counts.sum(axis=0) / max(column.counts.sum(), 1) + _TINY)
     return found

@@ -56,7 +56,7 @@ def _of_file(path: Path, names: tuple[str, ...], expected: Format) -> Iterator[C
             yield from _of_csv(path, names, expected.delimiter or ("\t" if kind == "tsv" else ","), expected)
         else:
             raise InputError(f"{path}: neither Parquet, Arrow, CSV nor JSON lines")
-    except pa.ArrowException:  # its message may quote a row
+    except (pa.ArrowException, UnicodeDecodeError):  # its message may quote a row
         raise InputError(
             f"{path}: empty, damaged, not in UTF-8, or a row has too few or too many values; write the file again"
         ) from None

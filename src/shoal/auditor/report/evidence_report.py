@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.attacks.attack import attack_rows, has_quasi_identifiers, read_rows, refuse_control
+from shoal.auditor.attacks.attack import attack_rows, read_rows, refuse_control
 from shoal.auditor.attacks.classes import RowEvidence
 from shoal.auditor.attacks.naive_bayes import Spread
+from shoal.auditor.attacks.promise import has_quasi_identifiers
 from shoal.auditor.attacks.released_sets import attack_sets, read_set_evidence
 from shoal.auditor.attacks.settings import Progress, Settings
 from shoal.auditor.attacks.z.attacks import attack_stream
 from shoal.auditor.attacks.z.evidence import StreamEvidence, read_stream_evidence
 from shoal.auditor.audit import audit
-from shoal.auditor.digests import checksum
-from shoal.auditor.policy import Policy, read_policy
+from shoal.auditor.digests import checksum, version_of
+from shoal.auditor.policy import METHODS, Policy, read_policy
+from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.files import read
 from shoal.auditor.reading.memory import limited
 from shoal.auditor.reading.paths import Format
@@ -30,7 +32,7 @@ from shoal.auditor.report.windows import report_windows
 from shoal.auditor.report.words import promise_in_words
 from shoal.auditor.rows.attributes import Labels, Spans
 from shoal.auditor.sets.promise import read_set_promise
-from shoal.auditor.utility.rows import bin_names, column_loss, marginal_shares, measure_rows
+from shoal.auditor.utility.rows import marginal_shares, measure_rows
 from shoal.auditor.utility.sets import measure_sets
 from shoal.auditor.utility.streams import measure_stream
 from shoal.auditor.utility.workload import Count, measure_workload, read_workload
@@ -94,28 +96,18 @@ def report_evidence(
         settings.progress("delays")
         delay = _delay(trace, unit=found.pop("delay_unit"))
     verdict = verdict_of(judged, found.pop("tried"))
-    return EvidenceReport(
-        {
-            "method": method,
-            "promise": found.pop("promise"),
-            "verdict": verdict.to_dict(),
-            "audit": {**judged.to_dict(), "verdict": verdict.to_dict()},
-            **found,
-            "delay": delay,
-            "policy": _policy_text(policy, written),
-            "repeat": _repeat(
-                seed,
-                targets,
-                release=release,
-                truth=truth,
-                trace=trace,
-                control=control,
-                policy=policy,
-                workload=workload,
-            ),
-        },
-        verdict,
-    )
+    given = {"release": release, "truth": truth, "trace": trace, "control": control, "policy": policy}
+    content = {
+        "method": method,
+        "promise": found.pop("promise"),
+        "verdict": verdict.to_dict(),
+        "audit": {**judged.to_dict(), "verdict": verdict.to_dict()},
+        **found,
+        "delay": delay,
+        "policy": _policy_text(policy, written),
+        "repeat": _repeat(seed, targets, {**given, "workload": workload}),
+    }
+    return EvidenceReport(content, verdict)
 
 
 def describe_release(
@@ -125,20 +117,15 @@ def describe_release(
     """Attack a release and measure what it is good for; return the parts of the report that say so."""
     refuse_control(method, control)
     more: dict[str, Any]
-    if method == "z-anonymity":
+    family = METHODS.get(method)
+    if family == "z":
         stream = read_stream_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_stream(stream), measure_stream(stream), stream.promise
         more = {"windows": report_windows(release, policy.content, truth).to_dict(), "classes": _set_sizes(stream)}
-    elif method in {"k^m", "k^m-apriori"}:
+    elif family == "sets":
         sets = read_set_evidence(policy, release, truth, trace, settings)
         attacks, utility, promise = attack_sets(sets), measure_sets(sets), read_set_promise(policy)  # type: ignore[assignment]
-        more = {
-            "classes": _sizes(
-                np.unique(_numbered(sets.shown.keys()), return_counts=True)[1],
-                "equal released records",
-                are_promised=False,
-            )
-        }
+        more = {"classes": _sizes(_holders(sets.shown.keys()), "equal released records", are_promised=False)}
     else:
         rows = read_rows(policy, release, truth, trace, control, settings)
         attacks, utility, promise = attack_rows(rows, settings), measure_rows(rows), rows.promise
@@ -150,7 +137,7 @@ def describe_release(
         }
     return {
         "promise": promise_in_words(promise),
-        "delay_unit": "seconds" if method == "z-anonymity" or getattr(promise, "is_timed", False) else "arrivals",
+        "delay_unit": "seconds" if family == "z" or getattr(promise, "is_timed", False) else "arrivals",
         "tried": attacks,
         "attacks": attacks.to_dict(),
         "utility": [measure.to_dict() for measure in utility],
@@ -161,21 +148,18 @@ def describe_release(
 # ---- classes, columns, groups
 
 
-def _numbered(keys: list[bytes]) -> Any:
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+def _holders(keys: list[bytes]) -> Ints:
+    """How often each different key occurs."""
+    return np.array(list(Counter(keys).values()), np.int64)
 
 
 def _set_sizes(stream: StreamEvidence) -> dict[str, Any]:
-    keys = [stream.shown.lists.of(group).tobytes() for group in range(len(stream.shown.epoch))]
-    return _sizes(
-        np.unique(_numbered(keys), return_counts=True)[1],
-        "people of an epoch with the same released set",
-        are_promised=stream.promise.k is not None,
-    )
+    keys = [stream.shown_lists.of(group).tobytes() for group in range(len(stream.shown))]
+    what = "people of an epoch with the same released set"
+    return _sizes(_holders(keys), what, are_promised=stream.promise.k is not None)
 
 
-def _sizes(sizes: Any, what: str, *, are_promised: bool) -> dict[str, Any]:
+def _sizes(sizes: Ints, what: str, *, are_promised: bool) -> dict[str, Any]:
     """Count rows (or people) by the size of the class they are in."""
     edges = [*_BINS, 2**62]
     counts = [int(sizes[(sizes >= low) & (sizes < high)].sum()) for low, high in pairwise(edges)]
@@ -195,11 +179,10 @@ def _sizes(sizes: Any, what: str, *, are_promised: bool) -> dict[str, Any]:
 
 
 def _columns(rows: RowEvidence) -> Iterator[dict[str, Any]]:
-    loss = column_loss(rows)
     for attribute in rows.members.attributes:
         spread = Spread(attribute, rows.released.first)
         before, after = marginal_shares(rows, spread, attribute)
-        names = bin_names(spread, attribute)
+        names = spread.names
         is_number = isinstance(attribute, Spans)
         if not is_number:
             order = np.argsort(-before, kind="stable")
@@ -211,7 +194,7 @@ def _columns(rows: RowEvidence) -> Iterator[dict[str, Any]]:
         yield {
             "name": attribute.name,
             "kind": "numbers" if is_number else "labels",
-            "loss": loss[attribute.name],
+            "loss": float(attribute.loss.mean()) if len(attribute.loss) else 0.0,
             "names": names,
             "before": before.tolist(),
             "after": after.tolist(),
@@ -290,18 +273,11 @@ def _policy_text(policy: Any, written: Policy) -> str:
     return "\n".join(f"[{name}] {section}" for name, section in written.content.items())
 
 
-def _repeat(seed: int, targets: int, **inputs: Any) -> dict[str, Any]:
-    versions = {name: _version(name) for name in ("shoal", "numpy", "pyarrow")}
+def _repeat(seed: int, targets: int, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    versions = {name: version_of(name) for name in ("shoal", "numpy", "pyarrow")}
     return {
         "seed": seed,
         "targets": targets,
         "versions": {**versions, "python": platform.python_version()},
         "sha256": {name: digest for name, given in inputs.items() if (digest := checksum(given)) is not None},
     }
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

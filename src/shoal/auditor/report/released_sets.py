@@ -174,7 +174,9 @@ def rank_costs(
     savings: Savings, epoch: Ints, items: list[Ints], names: Names
 ) -> tuple[list[Cost], dict[int, list[Cost]]]:
     """Return the ten values that cost most over all epochs, and the three that cost most in each."""
-    by_epoch = _costly(savings, _rows(savings, epoch, items, len(names)))
+    rows, once = _rows(savings, epoch, items, len(names)), np.ones(len(savings.item), np.int64)
+    columns = (savings.epoch, savings.item, savings.saved, savings.holders, rows, once)
+    by_epoch = _CostTable(*(column[savings.saved > 0] for column in columns))
     over_all = _totals(by_epoch, savings, items, len(names))
     top = _ranked(over_all, names)[:_TOP]
     of_each: dict[int, list[Cost]] = {}
@@ -194,12 +196,6 @@ def _rows(savings: Savings, epoch: Ints, items: list[Ints], stride: int) -> Ints
         asked = (epoch * stride + item)[item >= 0]
         rows += np.bincount(np.searchsorted(pairs, asked), minlength=len(pairs))
     return rows
-
-
-def _costly(savings: Savings, rows: Ints) -> _CostTable:
-    costly = np.flatnonzero(savings.saved)
-    columns = (savings.epoch, savings.item, savings.saved, savings.holders, rows, np.ones(len(rows), np.int64))
-    return _CostTable(*(column[costly] for column in columns))
 
 
 def _totals(by_epoch: _CostTable, savings: Savings, items: list[Ints], count: int) -> _CostTable:

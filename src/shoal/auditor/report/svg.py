@@ -23,6 +23,15 @@ def _text(x: float, y: float, text: str, *, end: bool = False, kind: str = "") -
     return f'<text x="{x:.1f}" y="{y:.1f}"{anchor} class="{kind}">{escape(text)}</text>'
 
 
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> str:
+    line = f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"'
+    return f"{line}><title>{escape(title)}</title></line>" if title else f"{line}/>"
+
+
+def _dot(x: float, y: float, radius: float, kind: str, title: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="{kind}"><title>{escape(title)}</title></circle>'
+
+
 def _bar(x: float, y: float, width: float, height: float, kind: str, title: str) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" height="{height:.1f}" class="{kind}">'
@@ -39,23 +48,20 @@ def draw_rates(attacks: Sequence[dict[str, Any]]) -> str:
     parts, bottom = [], 14 + _LINE * len(shown)
     for tick in range(0, 101, 25):
         x = left + (right - left) * tick / 100
-        parts.append(f'<line x1="{x:.1f}" y1="6" x2="{x:.1f}" y2="{bottom}" class="grid"/>')
+        parts.append(_line(x, 6, x, bottom, "grid"))
         parts.append(_text(x, bottom + 14, f"{tick}%", kind="small middle"))
     for place, attack in enumerate(shown):
         y, rate = 6 + _LINE * (place + 0.5), attack["success"]
         parts.append(_text(left - 8, y + 4, attack["name"], end=True))
         begin, end, at = (left + (right - left) * rate[name] for name in ("low", "high", "rate"))
         kind = "high" if attack["gains"] else "low"
-        parts.append(f'<line x1="{begin:.1f}" y1="{y}" x2="{end:.1f}" y2="{y}" class="interval {kind}"/>')
+        parts.append(_line(begin, y, end, y, f"interval {kind}"))
         title = f"{attack['name']}: {rate['rate']:.1%} ({rate['low']:.1%} to {rate['high']:.1%})"
-        parts.append(f'<circle cx="{at:.1f}" cy="{y}" r="4.5" class="{kind}"><title>{escape(title)}</title></circle>')
+        parts.append(_dot(at, y, 4.5, kind, title))
         for side in ("guess", "control", "raw"):
             if attack[side] is not None:
                 x = left + (right - left) * attack[side]
-                parts.append(
-                    f'<line x1="{x:.1f}" y1="{y - 8}" x2="{x:.1f}" y2="{y + 8}" class="mark {side}">'
-                    f"<title>{side}: {attack[side]:.1%}</title></line>"
-                )
+                parts.append(_line(x, y - 8, x, y + 8, f"mark {side}", f"{side}: {attack[side]:.1%}"))
     return _picture(bottom + 20, "success rates of attacks, with 95% intervals", parts)
 
 
@@ -92,12 +98,9 @@ def draw_columns(before: Sequence[float], after: Sequence[float], ends: tuple[st
     parts = []
     for place, (one, other) in enumerate(zip(before, after, strict=True)):
         x = 20 + wide * place
-        parts.append(_bar(x, high - 100 * one / top, wide * 0.48, 100 * one / top, "before", f"before: {one:.1%}"))
-        parts.append(
-            _bar(
-                x + wide * 0.5, high - 100 * other / top, wide * 0.48, 100 * other / top, "after", f"after: {other:.1%}"
-            )
-        )
+        for side, value, shift in (("before", one, 0.0), ("after", other, wide * 0.5)):
+            tall = 100 * value / top
+            parts.append(_bar(x + shift, high - tall, wide * 0.48, tall, side, f"{side}: {value:.1%}"))
     parts.append(_text(20, high + 16, ends[0], kind="small"))
     parts.append(_text(_WIDTH - 20, high + 16, ends[1], end=True, kind="small"))
     return _picture(high + 22, title, parts)
@@ -130,9 +133,9 @@ def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y
 
     at_limit = place(limit, 0)[0]
     parts = [
-        f'<line x1="{left}" y1="{high - 20}" x2="{_WIDTH - 20}" y2="{high - 20}" class="grid"/>',
-        f'<line x1="{left}" y1="10" x2="{left}" y2="{high - 20}" class="grid"/>',
-        f'<line x1="{at_limit:.1f}" y1="10" x2="{at_limit:.1f}" y2="{high - 20}" class="mark guess"/>',
+        _line(left, high - 20, _WIDTH - 20, high - 20, "grid"),
+        _line(left, 10, left, high - 20, "grid"),
+        _line(at_limit, 10, at_limit, high - 20, "mark guess"),
         _text(at_limit + 4, 20, f"limit {limit:.0%}", kind="small"),
         _text(_WIDTH - 20, high - 4, x_name, end=True, kind="small"),
         _text(4, 12, y_name, kind="small"),
@@ -143,10 +146,7 @@ def draw_points(points: Sequence[tuple[str, float, float, bool]], x_name: str, y
     for name, x, y, chosen in points:
         at = place(x, y)
         title = f"{name}: {x_name} {x:.2%}, {y_name} {y:.3f}"
-        parts.append(
-            f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{7 if chosen else 5}" class="{"high" if chosen else "low"}">'
-            f"<title>{escape(title)}</title></circle>"
-        )
+        parts.append(_dot(*at, 7 if chosen else 5, "high" if chosen else "low", title))
         spot = (round(at[0] / 8), round(at[1] / 8))
         names[spot] = (at, [*names.get(spot, (at, []))[1], name])
     written: list[tuple[float, float, float]] = []

@@ -18,8 +18,6 @@ from shoal.auditor.report.windows_report import Target, Window, WindowReport
 from shoal.auditor.z.promise import ZPromise, read_z_promise
 from shoal.errors import PolicyError
 
-METHODS: Final = ("z-anonymity",)
-"""Methods that publish pseudonyms that last for a window."""
 _DEFAULT_K: Final = 2
 
 
@@ -52,13 +50,12 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     [('chess', 1)]
     """
     written = read_policy(policy)
-    if written.section("anonymize").get("method") not in METHODS:
+    if written.section("anonymize").get("method") != "z-anonymity":
         raise PolicyError(
-            f"[anonymize] method: only {', '.join(METHODS)} has windows to report on; "
-            "for others write a page with -o report.html"
+            "[anonymize] method: only z-anonymity has windows to report on; for others write a page with -o report.html"
         )
     promise = read_z_promise(written)
-    level = _check_level(k) or _default_level(promise)
+    level = _level(k, promise)
     sink = replace(Format.of(written.section("sink")), names_once=True)
     shown = _read_shown(promise, read(release, name="release", expected=sink))
     known = None
@@ -68,16 +65,12 @@ def report_windows(release: Any, policy: Any, truth: Any = None, k: int | None =
     return _report(promise, level, shown, known)
 
 
-def _default_level(promise: ZPromise) -> tuple[int, str]:
+def _level(k: int | None, promise: ZPromise) -> tuple[int, str]:
     """Return k and where it comes from."""
-    if promise.target:
+    if k is None and promise.target:
         return promise.target.k, "the k of the policy's target"
-    return (promise.k, "the k of the policy") if promise.k else (_DEFAULT_K, "the default; choose another with --k")
-
-
-def _check_level(k: int | None) -> tuple[int, str] | None:
     if k is None:
-        return None
+        return (promise.k, "the k of the policy") if promise.k else (_DEFAULT_K, "the default; choose another with --k")
     if isinstance(k, bool) or not isinstance(k, int) or k < 2:
         raise PolicyError("k: must be a whole number from 2; everybody shares a set with 1 person, themselves")
     return k, "as asked"
@@ -139,9 +132,9 @@ def _report(promise: ZPromise, level: tuple[int, str], shown: _Shown, known: tup
         k_from=k_from,
         rotation_ns=promise.rotation_ns,
         windows=tuple(
-            replace(
-                _window({name: int(column[place]) for name, column in counts.items()}),
+            Window(
                 start_ns=start * promise.rotation_ns,
+                **{name: int(column[place]) for name, column in counts.items()},
                 target_met=met[place],
                 costs=tuple(of_each.get(place, ())),
             )
@@ -162,7 +155,7 @@ def _counts(groups: Groups, k: int, count: int) -> dict[str, Ints]:
         "anonymous": sum_by(groups.epoch, groups.people * (groups.people >= k), count),
         "unique": sum_by(groups.epoch, groups.people == 1, count),
         "values": sum_by(groups.epoch, groups.people * groups.length, count),
-        "largest": largest,
+        "largest_set": largest,
     }
 
 
@@ -178,18 +171,4 @@ def _judge_target(promise: ZPromise, groups: Groups, count: int) -> tuple[list[b
     ]
     return met, Target(
         target.k, target.p, shown=sum(one is not None for one in met), met=sum(one is True for one in met)
-    )
-
-
-def _window(counts: dict[str, int]) -> Window:
-    shown = counts["shown"]
-    return Window(
-        start_ns=0,
-        active=counts.get("active"),
-        shown=shown,
-        anonymous=counts["anonymous"],
-        unique=counts["unique"],
-        rows=counts["rows"],
-        largest_set=counts["largest"],
-        average_set=counts["values"] / shown if shown else None,
     )

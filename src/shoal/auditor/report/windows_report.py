@@ -56,15 +56,16 @@ class Window:
     """One epoch of pseudonyms. A person is shown if a row of theirs was released."""
 
     start_ns: int
-    active: int | None
-    """People with a row in the truth; None without a truth."""
     shown: int
     anonymous: int
     """Shown with a set that at least k people of the window have."""
     unique: int
     rows: int
+    values: int
+    """The sizes of the sets of all people shown, added up."""
     largest_set: int
-    average_set: float | None
+    active: int | None = None
+    """People with a row in the truth; None without a truth."""
     target_met: bool | None = None
     """Whether the target was met; None without a target, or if no one is shown."""
     costs: tuple[Cost, ...] = ()
@@ -79,6 +80,11 @@ class Window:
     def share(self) -> float | None:
         """The share of k-anonymous people among those shown; None if no one is shown."""
         return self.anonymous / self.shown if self.shown else None
+
+    @property
+    def average_set(self) -> float | None:
+        """The average size of the sets of people shown; None if no one is shown."""
+        return self.values / self.shown if self.shown else None
 
     @property
     def start(self) -> str:

@@ -6,13 +6,13 @@ says whether the row has one, ``usable`` whether it may be published. ``is_root`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from shoal.auditor.checks import Check, Found, check
+from shoal.auditor.checks import Answer, Check, Found, check
 from shoal.auditor.findings import Notes, Severity, filled_in_words
 from shoal.auditor.reading.columns import Bools
 from shoal.auditor.relation import Relation
@@ -173,7 +173,20 @@ def note_filled(found: Found, names: Sequence[str], notes: Notes, *, is_asked: b
         "columns": {name: count for name, count in columns.items() if count},
     }
     if not is_asked:
-        cells = sum(unasked.values())
-        notes.warning(
-            "filled-cells", f"{filled_in_words(cells, unasked)}; the policy does not ask for it.", count=cells
-        )
+        notes.findings += filled_cells(unasked)
+
+
+@check(
+    "filled-cells",
+    'Cells show something although their record has nothing there, and the policy does not say `missing = "covered"` '
+    'or `"paper"`; suppressed rows published at the root do not count.',
+    advice='Tell users of the data, or set missing = "own": these cells are guesses, not records.',
+    families=FAMILIES,
+    by="none",
+    needs=("truth", "trace"),
+    severity=Severity.WARNING,
+)
+def filled_cells(columns: Mapping[str, int]) -> Answer:
+    """Count the cells; the sentence names their columns."""
+    cells = sum(columns.values())
+    return Answer(count=cells, sentence=f"{filled_in_words(cells, columns)}; the policy does not ask for it.")

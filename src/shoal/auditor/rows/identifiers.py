@@ -15,7 +15,7 @@ from shoal.auditor.reading.columns import Bools
 from shoal.auditor.reading.hidden_data import Hidden
 from shoal.auditor.reading.rows import Rows
 from shoal.auditor.relation import Relation, Shape, Texts
-from shoal.auditor.released_columns import METADATA_SENTENCE, mentioned_people
+from shoal.auditor.released_columns import mentioned_people, raw_identifier_in_metadata
 from shoal.auditor.rows.quasi import Quasi
 from shoal.auditor.rows.reading import RowReader, persons_of
 from shoal.auditor.rows.rules import RowPromise
@@ -77,8 +77,8 @@ def look_for_identifiers(
     """Search metadata, columns that must not be there, and, if asked for, unchanged columns and strange labels."""
     promise = reader.promise
     hidden = place.outline("release").hidden
-    mentioned = set[str]().union(*place.facts("truth", partial(_mentioned, promise, hidden)))
-    notes.violation("raw-identifier", METADATA_SENTENCE, count=len(mentioned))
+    mentioned = place.facts("truth", partial(_mentioned, promise, hidden))
+    notes.findings += raw_identifier_in_metadata(set[str]().union(*mentioned))
     extra = tuple(name for name in place.outline("release").columns if name not in promise.columns)
     unchanged = reader.unchanged if in_unchanged else ()
     if not (extra or unchanged or in_labels):

@@ -16,6 +16,7 @@ from shoal.auditor.findings import Severity
 from shoal.auditor.reading.columns import Bools, Ints
 from shoal.auditor.relation import Relation
 from shoal.auditor.rows.quasi import Quasi
+from shoal.auditor.sorting import distinct
 from shoal.auditor.tuples.promise import TuplePromise
 
 _FAMILIES: Final = ("tuples",)
@@ -67,10 +68,12 @@ def read_clusters(rows: Relation, quasi: Sequence[Quasi], promise: TuplePromise)
 
 
 def _people(number: Ints, rows: Relation, some: Ints, count: int) -> Ints:
-    """Count the different people of clusters among some rows; nobody counts as one of them."""
+    """Count the different people of clusters among some rows; a record without a person counts for nobody."""
     if "person" not in rows:
         return np.bincount(number, minlength=count)
-    return people_of(number, rows.codes("person")[some] + 1, count)
+    person = rows.codes("person")[some]
+    known = person >= 0
+    return people_of(number[known], person[known], count)
 
 
 @_of_cluster("group-differs", "Rows of one group have different published values.", advice=_BUG)
@@ -184,7 +187,7 @@ def look_at_clusters(
     checks = (*_CHECKS, wrong_carriers) if has_carriers and clusters.carriers is not None else _CHECKS
     grouped = clusters.number >= 0
     counts = {
-        "clusters": int((clusters.people > 0).sum()),
+        "clusters": len(distinct(clusters.number[rows["formed"]])),
         "grouped": int(grouped.sum()),
         "reused": int((grouped & ~rows["formed"]).sum()),
     }

@@ -65,7 +65,8 @@ class History:
         self._since = (moments - moments[:1]).astype(np.uint64)
         self._until = self._since[self._rank]
         if until is not None:
-            self._until = np.maximum((until[self._order] - moments[:1]).astype(np.uint64), self._until)
+            latest = np.maximum(until, place)[self._order]  # a clock that is not clear may end before it begins
+            self._until = (latest - moments[:1]).astype(np.uint64)
         self._stamp = self._own * (len(moments) + 1) + self._rank
         pair = numbered(self._own * (int(person.max(initial=0)) + 1) + person[self._order])[1]
         self._following = _next_place(pair)
@@ -156,8 +157,8 @@ def look_at_history(promise: TuplePromise, times: Times, rows: Relation) -> Foun
         return found
     least, most = rows["decided"], rows["decided_by"]
     # A row may precede the cluster it reuses if one event published both: count by time. If times are not clear, rows
-    # of one event are checked together, since their order is not known.
-    order = np.lexsort((alone, least)) if times.are_clear else np.lexsort((least, event))
+    # of one event are checked together, since their order is not known; of one time, those of the earlier event first.
+    order = np.lexsort((alone if times.are_clear else rows["event"], least))
     rows, decision = rows.take(order), (decision if times.are_clear else event)[order]
     person, least, most = rows.codes("person"), least[order], most[order]
     history = History(rows["class"], person, decision, place=least, until=most)

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.auditor.checks import look
+from shoal.auditor.checks import check, look
 from shoal.auditor.engine import Place, Table
-from shoal.auditor.findings import Finding, Notes
+from shoal.auditor.findings import Finding, Notes, Severity
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation, Shape
 from shoal.auditor.rows.texts import kept, only_columns, stacked
@@ -82,11 +82,25 @@ def _along(
     findings += look(entries, OF_EVENTS, known)
     notes.metrics = _metrics(entries, known)
     undecided = int((~decided).sum()) - sum(one.count for one in findings if one.code == "lost")
-    notes.info("pending", "Records had no verdict yet when the trace ended.", count=undecided)
+    findings += still_pending(undecided)
     refused = distinct(entries["record"][entries["exists"] & (entries["verdict"] == DEAD)])
     return Ordered(
         [*findings, *notes.findings], notes.not_checked, notes.metrics, known.times, events, known.has_events, refused
     )  # fmt: skip
+
+
+@check(
+    "pending",
+    "Records had no verdict yet when the trace ended.",
+    advice="Nothing to do: these records are published or suppressed when the run goes on.",
+    families=("tuples",),
+    by="order",
+    needs=("trace",),
+    severity=Severity.INFO,
+)
+def still_pending(undecided: int) -> int:
+    """Count usable records without a verdict."""
+    return undecided
 
 
 def _least_records(entries: Relation, *, has_events: bool) -> int:

@@ -10,14 +10,17 @@ import numpy.typing as npt
 
 from shoal.auditor.attacks.classes import People, RowEvidence
 from shoal.auditor.attacks.naive_bayes import Bayes, Spread
+from shoal.auditor.attacks.sensitive_values import read_column
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.reading.numbers import Floats
-from shoal.auditor.rows.attributes import Attribute, Labels, Spans
+from shoal.auditor.rows.attributes import Attribute, Spans
 from shoal.auditor.utility.measure import Measure
 
 QUERIES: Final = 300
 _FLOOR: Final = 0.005
 """Counts below this share of all records are compared with it: an error of 1 in 2 means nothing."""
+_MOST_VALUES: Final = 1000
+"""Values, with null, that a classifier is trained to tell apart."""
 
 
 def measure_rows(evidence: RowEvidence) -> list[Measure]:
@@ -128,45 +131,22 @@ def _predictions(evidence: RowEvidence) -> list[Measure]:
 
 
 def _prediction(evidence: RowEvidence, name: str, tested: People, title: str, what: str) -> Measure:
-    true, shown, names = evidence.members.sensitive[name]
-    width = len(names) + 1
-    if width * len(evidence.released.rows) > 40_000_000 or width > 1000:
+    column = read_column(evidence, name)
+    if column is None or column.width > _MOST_VALUES:
         return Measure(title, what, None, 1.0, "too many different values")
-    cells = evidence.released.of_row * width + shown + 1
-    counts = np.bincount(cells, minlength=width * len(evidence.released.rows)).reshape(-1, width).astype(np.float64)
-    after = Bayes.trained(evidence.members.attributes, evidence.released.first, counts)
-    values = _numbers(tested, name, names)
-    return Measure(title, what, _accuracy(after.scores(tested.attributes, tested.targets), values),
-                   _raw_accuracy(evidence, tested, after, true + 1, width, values))  # fmt: skip
-
-
-def _numbers(tested: People, name: str, names: list[str]) -> Ints:
-    values, _, texts = tested.sensitive[name]
-    number = {text: place + 1 for place, text in enumerate(names)}
-    return np.array([*(number.get(text, -1) for text in texts), 0], np.int64)[values[tested.targets]]
-
-
-def _raw_accuracy(evidence: RowEvidence, tested: People, model: Bayes, true: Ints, width: int, values: Ints) -> float:
-    """Train on the raw data with the same bins; a record that is tried is left out."""
-    rows = np.flatnonzero(evidence.members.records.usable)
-    if tested is evidence.members:
-        rows = np.setdiff1d(rows, tested.targets)
-    raw = model.retrained(evidence.members.attributes, rows, true[rows], width)
-    return _accuracy(raw.scores(tested.attributes, tested.targets), values)
+    members = evidence.members
+    rows = np.flatnonzero(members.records.usable)
+    if tested is members:
+        rows = np.setdiff1d(rows, tested.targets)  # a record that is tried is left out
+        values = column.true[tested.targets]
+    else:
+        assert column.outside is not None
+        values = column.outside[tested.targets]
+    after = Bayes.trained(members.attributes, evidence.released.first, column.counts)
+    raw = after.retrained(members.attributes, rows, column.true[rows], column.width)
+    right, ideal = (_accuracy(model.scores(tested.attributes, tested.targets), values) for model in (after, raw))
+    return Measure(title, what, right, ideal)
 
 
 def _accuracy(scores: Floats, values: Ints) -> float:
     return float((scores.argmax(axis=1) == values).mean()) if len(values) else 0.0
-
-
-def column_loss(evidence: RowEvidence) -> dict[str, float]:
-    """Return the average loss of every column over released rows, from 0 (exact) to 1 (nothing left)."""
-    return {attribute.name: float(attribute.loss.mean()) if len(attribute.loss) else 0.0
-            for attribute in evidence.members.attributes}  # fmt: skip
-
-
-def bin_names(spread: Spread, attribute: Attribute) -> list[str]:
-    """Return what each value or bin of a column is called."""
-    if isinstance(attribute, Labels):
-        return list(spread.values)
-    return [f"{low:g} – {high:g}" for low, high in zip(spread.edges[:-1], spread.edges[1:], strict=True)]

@@ -7,7 +7,6 @@ from typing import Final
 import numpy as np
 
 from shoal.auditor.attacks.z.evidence import StreamEvidence
-from shoal.auditor.reading.columns import Ints
 from shoal.auditor.utility.measure import Measure
 
 _TOP: Final = 20
@@ -16,8 +15,7 @@ _TOP: Final = 20
 def measure_stream(evidence: StreamEvidence) -> list[Measure]:
     """Measure rows, the most common values, and how well counts per window are kept."""
     shown, raw = evidence.shown, evidence.raw
-    width = max(int(item.max(initial=-1)) + 1 for item in (*shown.items, *raw.items)) if raw.items else 0
-    before, after = (_by_value(side.items, width) for side in (raw, shown))
+    before, after = (np.bincount(side.pairs[1], minlength=shown.width) for side in (raw, shown))
     top = np.argsort(-before, kind="stable")[: min(_TOP, int((before > 0).sum()))]
     kept = np.isin(top, np.argsort(-after, kind="stable")[: len(top)]) & (after[top] > 0)
     lost = np.abs(before[top] - after[top]) / np.maximum(before[top], 1)
@@ -34,7 +32,3 @@ def measure_stream(evidence: StreamEvidence) -> list[Measure]:
         Measure("counts by window", "Average relative error of the number of rows in a window of pseudonyms.",
                 float(apart.mean()) if len(apart) else None, 0.0, "" if len(apart) else "there is no window"),
     ]  # fmt: skip
-
-
-def _by_value(items: tuple[Ints, ...], width: int) -> Ints:
-    return sum((np.bincount(item[item >= 0], minlength=width) for item in items), np.zeros(width, np.int64))

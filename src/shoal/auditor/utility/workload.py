@@ -67,12 +67,11 @@ def _content(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise InputError(f"workload: {path} cannot be read ({reason})") from None
+    kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
-        return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        return json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except ValueError as error:
-        raise PolicyError(
-            f"workload: {path} is not {'JSON' if path.suffix.lower() == '.json' else 'TOML'} ({error})"
-        ) from None
+        raise PolicyError(f"workload: {path} is not {kind} ({error})") from None
 
 
 def _count(given: Any, number: int) -> Count:
@@ -197,7 +196,7 @@ class _Columns:
             raise PolicyError(f"{where}: has no numbers; give a value or a list of values")
         texts = {_plain(one) for one in (asked if isinstance(asked, list) else [asked])}
         code, share = self._values(name, count)
-        names = list(self._spread(name).values) if attribute is not None else self._evidence.members.sensitive[name][2]
+        names = self._spread(name).names if attribute is not None else self._evidence.members.sensitive[name][2]
         wanted: Bools = np.array([_plain(one) in texts for one in names], np.bool_)
         return np.append(wanted, False)[code].astype(np.float64), share @ wanted.astype(np.float64)
 
@@ -234,14 +233,11 @@ class _Columns:
 
 
 def _plain(value: Any) -> str | None:
-    text = (
-        str(value).lower()
-        if isinstance(value, bool)
-        else value.isoformat()
-        if hasattr(value, "isoformat")
-        else str(value)
-    )
-    return meaning(text)
+    return meaning(str(value).lower() if isinstance(value, bool) else _spelt(value))
+
+
+def _spelt(value: Any) -> str:
+    return str(value.isoformat() if hasattr(value, "isoformat") else value)
 
 
 def _number(end: Any, span: Spans, where: str) -> float | None:
@@ -249,7 +245,7 @@ def _number(end: Any, span: Spans, where: str) -> float | None:
         return None
     if is_number(end) and not span.are_moments:
         return float(end)
-    found = meaning(end.isoformat() if hasattr(end, "isoformat") else str(end))
+    found = meaning(_spelt(end))
     if not span.are_moments or found is None or found[0] != "@":
         kind = "moments, such as 2026-01-31" if span.are_moments else "numbers"
         raise PolicyError(f"{where}: ends of a range are {kind}")

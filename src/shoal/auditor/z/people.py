@@ -17,7 +17,7 @@ from shoal.auditor.identifying_columns import ColumnCrowds, allows_identifying, 
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Ints
 from shoal.auditor.relation import Relation, Shape
-from shoal.auditor.released_columns import raw_identifier_in_metadata
+from shoal.auditor.released_columns import mentioned_people, raw_identifier_in_metadata
 from shoal.auditor.rows.texts import kept
 from shoal.auditor.sorting import dense, distinct, firsts
 from shoal.auditor.trace import RELEASED
@@ -81,7 +81,7 @@ def check_identifiers(place: Place, promise: ZPromise, known: Table, rows: Table
 
     def in_metadata(people: Relation) -> Found:
         texts = pa.chunked_array([people["person"].to_arrow()])
-        return Found(look(release, (raw_identifier_in_metadata,), texts, promise.columns))
+        return Found(raw_identifier_in_metadata(mentioned_people(texts, promise.columns, release.hidden)))
 
     find(place, people, ("person",), in_metadata, notes)
     _check_other_columns(place, promise, people, rows, notes)

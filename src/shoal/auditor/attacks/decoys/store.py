@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from shoal.auditor.attacks.decoys.features import Column, StoredRecords
+from shoal.auditor.attacks.promise import read_row_promise
 from shoal.auditor.attacks.settings import Settings
 from shoal.auditor.counting import combined, dense
-from shoal.auditor.flexible.promise import read_flexible_promise
+from shoal.auditor.flexible.promise import FlexiblePromise
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import TEXT, Ints
 from shoal.auditor.reading.files import read
@@ -23,7 +24,6 @@ from shoal.auditor.reading.paths import Format
 from shoal.auditor.reading.rows import Rows, by_stream
 from shoal.auditor.rows.rules import NumberRule, Rule
 from shoal.auditor.tuples.diversity.sensitive import meaning
-from shoal.auditor.tuples.promise import read_tuple_promise
 from shoal.errors import InputError
 
 _TABLE: Final = "shoal_internal_records"
@@ -40,9 +40,8 @@ def read_store(policy: Policy, store: Any, truth: Any, settings: Settings) -> St
     """Read the records of a store (a SQLite file, or its table in any format) and compare them with the truth."""
     settings.progress("reading")
     written = policy if "person" in policy.section("stream") else _with_person(policy)
-    is_flexible = written.section("anonymize").get("method") == "flexible-k"
-    promise: Any = read_flexible_promise(written) if is_flexible else read_tuple_promise(written)
-    sparse = _sparse(promise, written) if is_flexible else ()
+    promise = read_row_promise(written)
+    sparse = _sparse(promise, written) if isinstance(promise, FlexiblePromise) else ()
     rules = [rule for rule in promise.quasi if rule.name not in sparse]
     rows = read(_table_of(store), name="release", expected=Format())
     rows.require(_PERSON)
@@ -51,14 +50,14 @@ def read_store(policy: Policy, store: Any, truth: Any, settings: Settings) -> St
     names = [name for name in rows.columns if not name.startswith(_OWN)]
     known.require(*names)
     texts = {name: _Meanings(name, rows, known) for name in names}
-    person = dense(np.unique(np.array(rows.text(_PERSON).to_pylist(), object).astype(str), return_inverse=True)[1])
+    person = np.unique(np.array(rows.text(_PERSON).to_pylist(), object).astype(str), return_inverse=True)[1]
     is_real = _real_ids(person, [texts[name] for name in names], len(known))
     cells = {rule.name: _cells(rule, texts[rule.name]) for rule in rules if rule.name in texts}
-    normal = combined(list(cells.values()), len(rows)) if cells else np.zeros(len(rows), np.int64)
+    cell = combined(list(cells.values()), len(rows))
     time = policy.section("stream").get("time")
     return StoredRecords(
         {name: Column(own.shown, own.value, name in cells) for name, own in texts.items()},
-        person, dense(normal), texts[time].value if time in texts else None, _together(person, dense(normal)), is_real,
+        person, cell, texts[time].value if time in texts else None, _together(person, cell), is_real,
     )  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def is_store(release: Any, policy: Policy) -> bool:
     return _PERSON in read(release, name="release", expected=Format()).columns
 
 
-def _sparse(promise: Any, policy: Policy) -> tuple[str, ...]:
+def _sparse(promise: FlexiblePromise, policy: Policy) -> tuple[str, ...]:
     """The columns that do not define groups: those named, else those with an ontology."""
     if promise.sparse is not None:
         return tuple(promise.sparse)

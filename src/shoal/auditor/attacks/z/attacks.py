@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from shoal.auditor.attacks.item_lists import ItemLists
-from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, with_control
-from shoal.auditor.attacks.z.evidence import Side, StreamEvidence, people_of_epoch
+from shoal.auditor.attacks.outcome import Attack, AttackReport, Question, Rate, by_question, rated, with_control
+from shoal.auditor.attacks.z.evidence import Side, StreamEvidence
 from shoal.auditor.attacks.z.trajectories import attack_trajectories
 from shoal.auditor.counting import dense
 from shoal.auditor.reading.columns import Bools, Ints
@@ -34,7 +33,7 @@ def attack_stream(found: StreamEvidence) -> AttackReport:
         "released_rows": len(found.rows),
         "people": len(np.unique(found.raw.person)),
         "epochs": len(np.unique(found.shown.epoch)),
-        "pseudonyms": len(found.shown.epoch),
+        "pseudonyms": len(found.shown),
         "targets": min(settings.targets, int((found.shown.person >= 0).sum())),
         "seed": settings.seed,
     }
@@ -45,8 +44,7 @@ def attack_stream(found: StreamEvidence) -> AttackReport:
 
 
 def _sets(found: StreamEvidence) -> list[Attack]:
-    attacks = [_whole_set(found)]
-    return attacks + [_known_items(found, known) for known in _KNOWN]
+    return [_whole_set(found), *(_known_items(found, known) for known in _KNOWN)]
 
 
 def _whole_set(found: StreamEvidence) -> Attack:
@@ -56,15 +54,12 @@ def _whole_set(found: StreamEvidence) -> Attack:
         "everything that was released of the person in an epoch",
     )  # fmt: skip
     targets = found.targets
-    alone = _alone(found.shown)[targets]
-    raw = _alone(found.raw)
-    blind = 1 / people_of_epoch(found.shown, targets)
-    return replace(attack, success=Rate.of(alone), guess=_mean(blind), raw=_mean(raw))
+    return rated(attack, _alone(found.shown_lists)[targets], found.shown.blind(targets), _alone(found.raw_lists))
 
 
-def _alone(side: Side) -> Bools:
+def _alone(lists: ItemLists) -> Bools:
     """Return which groups have a set of values that no other of the epoch has."""
-    keys = [side.lists.of(group).tobytes() for group in range(len(side.epoch))]
+    keys = [lists.of(group).tobytes() for group in range(len(lists))]
     holders = Counter(keys)
     return np.array([holders[key] == 1 for key in keys], np.bool_)
 
@@ -75,22 +70,14 @@ def _known_items(found: StreamEvidence, count: int) -> Attack:
         "The pseudonym picked among those of the epoch that show all known values is the person's.",
         f"{count} of the values released of the person in an epoch",
     )  # fmt: skip
-    targets = [at for at in found.targets.tolist() if found.shown.lists.sizes[at] >= count]
-    if not targets:
+    targets = found.targets
+    targets = targets[found.shown_lists.sizes[targets] >= count]
+    if not len(targets):
         return attack.not_applicable(f"no person has {count} released values in an epoch")
-    success = [1 / len(found.shown.lists.with_all(_some(found, found.shown, at, count))) for at in targets]
-    raw = [
-        1 / len(found.raw.lists.with_all(_some(found, found.raw, at, count)))
-        for at in found.random.integers(len(found.raw.epoch), size=len(targets)).tolist()
-        if found.raw.lists.sizes[at] >= count
-    ]
-    blind = 1 / people_of_epoch(found.shown, np.array(targets))
-    return replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))
-
-
-def _some(found: StreamEvidence, side: Side, group: int, count: int) -> list[int]:
-    chosen: list[int] = found.random.choice(side.lists.of(group), size=count, replace=False).tolist()
-    return chosen
+    success = found.picked(found.shown_lists, targets, count)
+    others = found.random.integers(len(found.raw), size=len(targets))
+    raw = found.picked(found.raw_lists, others[found.raw_lists.sizes[others] >= count], count)
+    return rated(attack, success, found.shown.blind(targets), raw)
 
 
 # ---- linking
@@ -103,23 +90,23 @@ def _one_event(found: StreamEvidence) -> list[Attack]:
         "one released event of the person: its value and its exact time",
     )  # fmt: skip
     success, blind = _by_moment(found, found.shown, found.targets)
-    raw, _ = _by_moment(found, found.raw, found.random.permutation(len(found.raw.epoch))[: found.settings.targets])
+    raw, _ = _by_moment(found, found.raw, found.random.permutation(len(found.raw))[: found.settings.targets])
     if not len(success):
         return [attack.not_applicable("no released row can be linked to a person")]
-    return [replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))]
+    return [rated(attack, success, blind, raw)]
 
 
 def _by_moment(found: StreamEvidence, side: Side, targets: Ints) -> tuple[Floats, Floats]:
     item = side.items[0]
     usable = np.flatnonzero(item >= 0)
     event = dense(item[usable], side.time[usable])
-    pairs = np.unique(event * (len(side.epoch) + 1) + side.group[usable])
-    holders = np.bincount(pairs // (len(side.epoch) + 1))
+    pairs = np.unique(event * (len(side) + 1) + side.group[usable])
+    holders = np.bincount(pairs // (len(side) + 1))
     draw = found.random.permutation(len(usable))
-    first = np.full(len(side.epoch), -1, np.int64)
+    first = np.full(len(side), -1, np.int64)
     first[side.group[usable[draw]]] = event[draw]  # some event of every group
     asked = targets[first[targets] >= 0]
-    return 1 / holders[first[asked]], 1 / people_of_epoch(side, asked)
+    return 1 / holders[first[asked]], side.blind(asked)
 
 
 def _next_epoch(found: StreamEvidence) -> list[Attack]:
@@ -134,13 +121,12 @@ def _next_epoch(found: StreamEvidence) -> list[Attack]:
             attack.not_applicable("no person with a known pseudonym is released in two epochs that follow each other")
         ]
     raw, _ = _relinked(found, found.raw)
-    return [replace(attack, success=Rate.of(success), guess=_mean(blind), raw=_mean(raw))]
+    return [rated(attack, success, blind, raw)]
 
 
 def _relinked(found: StreamEvidence, side: Side) -> tuple[list[float], list[float]]:
-    width = max((int(item.max(initial=-1)) + 1 for item in side.items), default=1)
     by_epoch = [np.flatnonzero(side.epoch == epoch) for epoch in range(int(side.epoch.max(initial=-1)) + 1)]
-    lists = [_epoch_lists(side, groups, width) for groups in by_epoch]
+    lists = [_epoch_lists(side, groups) for groups in by_epoch]
     candidates: list[tuple[int, int]] = []
     for epoch in range(len(by_epoch) - 1):
         later = side.person[by_epoch[epoch + 1]]
@@ -153,7 +139,7 @@ def _relinked(found: StreamEvidence, side: Side) -> tuple[list[float], list[floa
         epoch, group = candidates[at]
         later = side.person[by_epoch[epoch + 1]]
         own = lists[epoch].of(int(np.searchsorted(by_epoch[epoch], group)))
-        holders = np.bincount(lists[epoch + 1].item, minlength=width)
+        holders = np.bincount(lists[epoch + 1].item, minlength=max(side.width, 1))
         weight = np.log((len(later) + 1) / (holders + 0.5))
         score = lists[epoch + 1].similarity(own, weight)
         best = score >= score.max() - 1e-12
@@ -162,13 +148,13 @@ def _relinked(found: StreamEvidence, side: Side) -> tuple[list[float], list[floa
     return success, blind
 
 
-def _epoch_lists(side: Side, groups: Ints, width: int) -> ItemLists:
-    place = np.full(len(side.epoch), -1, np.int64)
+def _epoch_lists(side: Side, groups: Ints) -> ItemLists:
+    place = np.full(len(side), -1, np.int64)
     place[groups] = np.arange(len(groups))
-    owner = np.concatenate([place[side.group[item >= 0]] for item in side.items])
-    item = np.concatenate([item[item >= 0] for item in side.items])
+    group, item = side.pairs
+    owner = place[group]
     here = owner >= 0
-    return ItemLists(owner[here], item[here], len(groups), width)
+    return ItemLists(owner[here], item[here], len(groups), side.width)
 
 
 # ---- inference
@@ -183,22 +169,21 @@ def _labels(found: StreamEvidence) -> list[Attack]:
             "The most common value under a released label, of those not released in the epoch, is the person's.",
             "how common values are",
         )  # fmt: skip
-        values = found.aligned.values[attribute.name]
+        values = found.values[attribute.name]
         linked = np.flatnonzero(found.link >= 0)
         true, shown = values.truth[found.link[linked]], values.shown[found.rows[linked]]
         lifted = linked[(shown >= 0) & (true >= 0) & (shown != true)]
         if not attribute.generalizes or not len(lifted):
             attacks.append(attack.not_applicable("no value is released under a label"))
             continue
-        attacks.append(
-            _behind(found, attack, attribute.name, found.random.permutation(lifted)[: found.settings.targets])
-        )
+        chosen = found.random.permutation(lifted)[: found.settings.targets]
+        attacks.append(_behind(found, attack, attribute.name, chosen))
     return attacks
 
 
 def _behind(found: StreamEvidence, attack: Attack, name: str, rows: Ints) -> Attack:
-    values = found.aligned.values[name]
-    usable = np.flatnonzero(found.aligned.usable & (values.truth >= 0))
+    values = found.values[name]
+    usable = np.flatnonzero(found.usable & (values.truth >= 0))
     count = np.bincount(values.truth[usable])
     leaves = np.flatnonzero(count)
     owner, _, label = values.paths.expand(leaves)
@@ -216,7 +201,3 @@ def _behind(found: StreamEvidence, attack: Attack, name: str, rows: Ints) -> Att
         success.append(float(options[count[options].argmax()] == values.truth[found.link[at]]))
     prior = float(np.mean(values.truth[found.link[rows]] == count.argmax()))
     return replace(attack, success=Rate.of(success), guess=prior, raw=1.0)
-
-
-def _mean(values: Sequence[float] | Floats | Bools) -> float | None:
-    return float(np.mean(values)) if len(values) else None

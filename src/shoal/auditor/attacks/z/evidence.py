@@ -14,12 +14,14 @@ from shoal.auditor.engine import Here
 from shoal.auditor.evidence import read_evidence
 from shoal.auditor.policy import Policy
 from shoal.auditor.reading.columns import Bools, Ints
+from shoal.auditor.reading.numbers import Floats
 from shoal.auditor.reading.rows import Rows
+from shoal.auditor.relation import Relation
 from shoal.auditor.rows.texts import shared_numbers
 from shoal.auditor.trace import RELEASED
 from shoal.auditor.z.evidence import read_entries, read_records, read_released
 from shoal.auditor.z.membership import linked
-from shoal.auditor.z.promise import ZPromise, read_z_promise
+from shoal.auditor.z.promise import Attribute, ZPromise, read_z_promise
 from shoal.errors import PolicyError
 
 
@@ -30,20 +32,6 @@ class Values:
     truth: Ints
     shown: Ints
     paths: Paths
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """The truth and the release (``shown_``) as arrays with common codes."""
-
-    time: Ints
-    usable: Bools
-    person: Ints
-    shown_time: Ints
-    shown_readable: Bools
-    shown_person: Ints
-    """Pseudonyms, numbered together with the truth's persons."""
-    values: dict[str, Values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +47,21 @@ class Side:
     items: tuple[Ints, ...]
     """The value of every row in every attribute; -1 for none. All attributes are numbered together."""
     time: Ints
-    lists: ItemLists
+    width: int
+    """How many different values there are."""
+
+    def __len__(self) -> int:
+        return len(self.epoch)
+
+    @property
+    def pairs(self) -> tuple[Ints, Ints]:
+        """The group and the value of every value of every row."""
+        owner = np.concatenate([self.group[item >= 0] for item in self.items])
+        return owner, np.concatenate([item[item >= 0] for item in self.items])
+
+    def blind(self, groups: Ints) -> Floats:
+        """The chance to pick each group blindly among those of its epoch."""
+        return 1 / np.bincount(self.epoch)[self.epoch[groups]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,15 @@ class StreamEvidence:
     """Everything that attacks on z-anonymity use."""
 
     promise: ZPromise
-    aligned: Aligned
+    values: dict[str, Values]
+    """The values of all records and of all released rows, by attribute."""
+    usable: Bools
+    """Which records can be used."""
     shown: Side
     raw: Side
+    shown_lists: ItemLists
+    """The values of every group of released rows. Those of different epochs are different items."""
+    raw_lists: ItemLists
     link: Ints
     """The record of every released row that can be read; -1 if not known."""
     rows: Ints
@@ -83,6 +91,14 @@ class StreamEvidence:
         known = np.flatnonzero(self.shown.person >= 0)
         return self.random.permutation(known)[: self.settings.targets]
 
+    def picked(self, lists: ItemLists, groups: Ints, count: int) -> list[float]:
+        """The chance to pick each group among those that have some of its items, as many as `count`."""
+        chances = []
+        for group in groups.tolist():
+            known = self.random.choice(lists.of(group), size=count, replace=False)
+            chances.append(1 / len(lists.with_all(known.tolist())))
+        return chances
+
 
 def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, settings: Settings) -> StreamEvidence:
     """Read a z-anonymous release and its truth."""
@@ -92,48 +108,45 @@ def read_stream_evidence(policy: Policy, release: Any, truth: Any, trace: Any, s
     promise = read_z_promise(policy)
     evidence = read_evidence(policy, release, truth, trace)
     sides = {"release": evidence.release, "truth": evidence.truth or Rows((), "truth"), "trace": evidence.trace}
-    aligned, link = _align(Here({role: rows for role, rows in sides.items() if rows is not None}), promise)
-    rows = np.flatnonzero(aligned.shown_readable & (aligned.shown_person >= 0))
-    known = np.flatnonzero(aligned.usable)
-    epochs = dense(np.concatenate([aligned.shown_time[rows], aligned.time[known]]) // promise.rotation_ns)
-    names = list(aligned.values)
-    width = [
-        max(int(value.truth.max(initial=-1)), int(value.shown.max(initial=-1))) + 1 for value in aligned.values.values()
-    ]
-    offset = np.cumsum([0, *width])
-    shown_items = tuple(_shifted(aligned.values[name].shown[rows], offset[at]) for at, name in enumerate(names))
-    true_items = tuple(_shifted(aligned.values[name].truth[known], offset[at]) for at, name in enumerate(names))
-    person = np.append(aligned.person, -1)[link[rows]]
-    shown = _side(
-        epochs[: len(rows)], aligned.shown_person[rows], person, shown_items, aligned.shown_time[rows], int(offset[-1])
+    place = Here({role: rows for role, rows in sides.items() if rows is not None})
+    released, known = read_released(place, promise), read_records(place, promise)
+    _, (person, pseudonym) = shared_numbers(known["person"], released["pseudonym"])
+    values = {attribute.name: _values(attribute, known, released) for attribute in promise.attributes}
+    rows, records = np.flatnonzero(released["readable"] & (pseudonym >= 0)), np.flatnonzero(known["usable"])
+    link = _linked(place, promise, known, released)[rows]
+    epochs = dense(np.concatenate([released["at"][rows], known["time"][records]]) // promise.rotation_ns)
+    offsets = np.cumsum(
+        [0, *(max(one.truth.max(initial=-1), one.shown.max(initial=-1)) + 1 for one in values.values())]
     )
-    raw = _side(
-        epochs[len(rows) :],
-        aligned.person[known],
-        aligned.person[known],
-        true_items,
-        aligned.time[known],
-        int(offset[-1]),
-    )
+    width = int(offsets[-1])
+    pairs = list(zip(values.values(), offsets, strict=False))
+    shown_items = tuple(_shifted(one.shown[rows], by) for one, by in pairs)
+    true_items = tuple(_shifted(one.truth[records], by) for one, by in pairs)
+    owner = np.append(person, -1)[link]
+    shown = _side(epochs[: len(rows)], pseudonym[rows], owner, tuple(shown_items), released["at"][rows], width)
+    owner = person[records]
+    raw = _side(epochs[len(rows) :], owner, owner, tuple(true_items), known["time"][records], width)
     return StreamEvidence(
-        promise, aligned, shown, raw, link[rows], rows, settings, np.random.default_rng(settings.seed)
-    )
+        promise, values, known["usable"], shown, raw, _lists(shown), _lists(raw), link, rows, settings,
+        np.random.default_rng(settings.seed),
+    )  # fmt: skip
 
 
-def _align(place: Here, promise: ZPromise) -> tuple[Aligned, Ints]:
-    """The release and the truth with common codes, and the record of every released row; -1 if it is not known."""
-    shown, known = read_released(place, promise), read_records(place, promise)
-    _, (person, pseudonym) = shared_numbers(known["person"], shown["pseudonym"])
-    values = {}
-    for attribute in promise.attributes:
-        labels, (truth, released) = shared_numbers(known[f"true {attribute.name}"], shown[f"released {attribute.name}"])
-        values[attribute.name] = Values(truth, released, Paths(labels, attribute.hierarchy))
-    aligned = Aligned(known["time"], known["usable"], person, shown["at"], shown["readable"], pseudonym, values)
+def _values(attribute: Attribute, known: Relation, released: Relation) -> Values:
+    name = attribute.name
+    labels, (truth, shown) = shared_numbers(known[f"true {name}"], released[f"released {name}"])
+    return Values(truth, shown, Paths(labels, attribute.hierarchy))
+
+
+def _linked(place: Here, promise: ZPromise, known: Relation, released: Relation) -> Ints:
+    """The record of every released row; -1 if it is not known."""
     if {"row", "verdict"} <= set(place.outline("trace").columns):
         entries, apart = read_entries(place, promise)
         if not apart:
-            return aligned, np.maximum(entries["record"][entries["verdict"] == RELEASED], -1)
-    return aligned, linked(promise, known.having(at=known["time"]), shown)["record"]
+            released_records: Ints = entries["record"][entries["verdict"] == RELEASED]
+            return np.maximum(released_records, -1)
+    found: Ints = linked(promise, known.having(at=known["time"]), released)["record"]
+    return found
 
 
 def _shifted(code: Ints, by: int) -> Ints:
@@ -141,19 +154,16 @@ def _shifted(code: Ints, by: int) -> Ints:
 
 
 def _side(epoch: Ints, name: Ints, person: Ints, items: tuple[Ints, ...], time: Ints, width: int) -> Side:
-    group = dense(epoch, name) if len(epoch) else np.zeros(0, np.int64)
+    group = dense(epoch, name)
     count = int(group.max(initial=-1)) + 1
     of_group, of_epoch = np.full(count, -1, np.int64), np.zeros(count, np.int64)
     of_epoch[group] = epoch
-    sure = person >= 0
-    of_group[group[sure]] = person[sure]
-    owner = np.concatenate([group[item >= 0] for item in items] or [np.zeros(0, np.int64)])
-    item = np.concatenate([item[item >= 0] for item in items] or [np.zeros(0, np.int64)])
-    # Items of different epochs are different, so that only people of one epoch are compared.
-    lists = ItemLists(owner, of_epoch[owner] * width + item, count, (int(of_epoch.max(initial=-1)) + 1) * width)
-    return Side(of_epoch, of_group, group, items, time, lists)
+    is_known = person >= 0
+    of_group[group[is_known]] = person[is_known]
+    return Side(of_epoch, of_group, group, items, time, width)
 
 
-def people_of_epoch(side: Side, groups: Ints) -> Ints:
-    """Return how many people the epoch of each group has."""
-    return np.bincount(side.epoch)[side.epoch[groups]] if len(groups) else groups
+def _lists(side: Side) -> ItemLists:
+    owner, item = side.pairs
+    epochs = int(side.epoch.max(initial=-1)) + 1
+    return ItemLists(owner, side.epoch[owner] * side.width + item, len(side), epochs * side.width)

@@ -37,6 +37,8 @@ from shoal.auditor.tuples.groups import in_order
 from shoal.auditor.tuples.promise import TuplePromise
 
 _ROUNDING: Final = 1e-7
+_NOTHING: Final = 2.0**-52
+"""Smaller distances are what is left of sums in another order."""
 _MOST_ENTRIES: Final = 200_000_000
 _MOST_OF_ONE: Final = 4_000_000
 """More entries than this, of all clusters or of one, are not made."""
@@ -133,8 +135,8 @@ def _keep_worst(found: Found, name: str, measured: Mapping[str, Floats]) -> None
     for measure, values in measured.items():
         known = values[~np.isnan(values)]
         kept, worst = (found.most, np.max) if measure == "t" else (found.least, np.min)
-        # The last digits depend on the order in which values were added up.
-        kept[f"{measure} {name}"] = round(float(worst(known)), 15) if len(known) else None
+        figure = float(worst(known)) if len(known) else None
+        kept[f"{measure} {name}"] = 0.0 if figure is not None and figure < _NOTHING else figure
 
 
 def worst_of(found: Found, columns: Sequence[Sensitive]) -> dict[str, dict[str, Any]]:
