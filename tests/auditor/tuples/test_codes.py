@@ -20,7 +20,15 @@ from tests.spark.auditor.test_tuples import BROKEN
 Change = Callable[[Run], None]
 REFERENCE = {"t": 0.9, "reference": 30}
 TIMED = {"is_timed": True, "deadline": 120 * SECOND, "reuse": 60 * SECOND}
-ELSEWHERE = {"hidden-value", "unexpected-metadata", "missing-column", "layout", "not-a-cell", "rows-not-people", "pending"}
+ELSEWHERE = {
+    "hidden-value",
+    "unexpected-metadata",
+    "missing-column",
+    "layout",
+    "not-a-cell",
+    "rows-not-people",
+    "pending",
+}
 """Codes of all families, which have tables of their own, and one of flexible k."""
 
 
