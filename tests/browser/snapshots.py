@@ -83,7 +83,7 @@ class Story:
             "checkpoints": {"count": 1 + self.number // 10, "age_s": self.number % 10 + 0.4, "bytes": 48_213},
             "places": self._cells() if self._places else None,
         }  # fmt: skip
-        return snapshot | {"verdict": verdict_now("least-loss", snapshot["promise"]).to_dict()}
+        return snapshot | {"verdict": verdict_now(snapshot["promise"]).to_dict()}
 
     def _bar(self, upper: int) -> int:
         height = 0.11 * (upper / 1300) ** 2 if upper < 1400 else (2000 - upper) / 6000

@@ -100,7 +100,7 @@ def test_what_does_not_apply_is_not_shown(visit, server, expect):
     snapshot["dead_letters"] = []
     snapshot["promise"][0] |= {"measured": None, "holds": None}
     snapshot["promise"][1] |= {"promised": None, "measured": 0.285, "holds": None, "words": "share of people"}
-    snapshot["verdict"] = verdict_now("least-loss", snapshot["promise"]).to_dict()
+    snapshot["verdict"] = verdict_now(snapshot["promise"]).to_dict()
     server.send(snapshot)
     for panel in ("delay", "map", "loss", "whatif"):
         expect(page.locator(f"#{panel}-panel")).to_be_hidden()

@@ -108,9 +108,7 @@ class Board:
                 "dead": counts.dead, "pending": _pending(counts),
             },
             "promise": measured.promise,
-            "verdict": verdict_now(
-                entry.name, measured.promise, counts_rows=policy.stream.person == ROWS
-            ).to_dict(),
+            "verdict": verdict_now(measured.promise, counts_rows=policy.stream.person == ROWS).to_dict(),
             "settings": self._settings,
             "deadline": measured.deadline,
             "loss": measured.loss,

@@ -36,11 +36,11 @@ K, SLOW = entry("k", 5, 7, True), entry("deadline", 9, None, None)
     ],
 )  # fmt: skip
 def test_the_words_of_an_audit(promise: list[dict[str, Any]], sentence: str) -> None:
-    assert verdict_now("fads", promise).sentence == sentence
+    assert verdict_now(promise).sentence == sentence
 
 
 def test_what_is_not_measured_is_listed() -> None:
-    reasons = verdict_now("fads", [K, SLOW]).reasons
+    reasons = verdict_now([K, SLOW]).reasons
     assert [one.sentence for one in reasons] == [
         "Not measured yet: deadline is so.",
         "Recent rows alone are measured here; shoal audit checks the whole release.",
@@ -48,5 +48,5 @@ def test_what_is_not_measured_is_listed() -> None:
 
 
 def test_rows_are_not_called_people() -> None:
-    found = verdict_now("fads", [K], counts_rows=True)
+    found = verdict_now([K], counts_rows=True)
     assert found.sentence == "promise kept for rows, not people in what could be checked; the smallest crowd has 7 rows"

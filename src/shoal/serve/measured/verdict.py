@@ -12,7 +12,7 @@ _AUDIT: Final = "Recent rows alone are measured here; shoal audit checks the who
 _ADVICE: Final = "Stop the run, keep its checkpoint and trace, and audit what it published."
 
 
-def verdict_now(method: str, promise: Sequence[Mapping[str, Any]], *, counts_rows: bool = False) -> Verdict:
+def verdict_now(promise: Sequence[Mapping[str, Any]], *, counts_rows: bool = False) -> Verdict:
     """Say what became of a promise in what was measured: broken, kept, or not measured yet."""
     promised = [one for one in promise if one["promised"] is not None]
     broken = [one for one in promised if one["holds"] is False]
@@ -20,7 +20,6 @@ def verdict_now(method: str, promise: Sequence[Mapping[str, Any]], *, counts_row
     is_counted = bool(crowds) and all(one["holds"] for one in crowds)
     gaps = tuple(f"Not measured yet: {one['words']}." for one in promised if one["holds"] is None)
     return Verdict(
-        method=method,
         state=State.BROKEN if broken else State.KEPT if is_counted else State.UNCHECKED,
         why="; ".join(f"not true that {one['words']}" for one in broken) or "no crowd is measured yet",
         counted=ROWS if counts_rows else "people",
