@@ -55,7 +55,7 @@ def test_the_steps_are_found():
         "src/shoal/methods/registry.py",
         "src/shoal/__init__.py",
         "src/shoal/__init__.py",
-        "src/shoal/auditor/audit.py",
+        "src/shoal/auditor/policy.py",
         "tests/laws/test_laws.py",
         "tests/laws/tuple_cases.py",
         "docs/reference/policy.md",
